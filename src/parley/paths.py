@@ -50,6 +50,8 @@ TABLES = (
     "decision_rates",
     "martingale",
     "equal_cost",
+    "votes",
+    "conformity",
     "noise",
     "forks",
     "influences",

@@ -29,7 +29,7 @@ from parley.text.yamlfile import load_yaml, validated
 GAME_ENTRY_POINTS, POLICY_ENTRY_POINTS = "parley.games", "parley.policies"  # groups of entry points
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 _ALLOWED = "PARLEY_ALLOW_KEYS"  # for jobs and in CI; `parley allow-key` lets a key go for good
-_MAKERS = {  # to whom their keys may go
+MAKERS = {  # to whom their keys may go
     "ANTHROPIC_API_KEY": "api.anthropic.com",
     "DEEPINFRA_API_KEY": "api.deepinfra.com",
     "DEEPSEEK_API_KEY": "api.deepseek.com",
@@ -126,7 +126,7 @@ def check_key(model: str, variable: str, url: str) -> None:
         )
     port = parts.port or (443 if is_safe else 80)
     places = {host, f"[{host}]:{port}" if ":" in host else f"{host}:{port}"}
-    if _MAKERS.get(variable) != host and places.isdisjoint(map(str.lower, _allowed().get(variable, []))):
+    if MAKERS.get(variable) != host and places.isdisjoint(map(str.lower, _allowed().get(variable, []))):
         raise UsageError(
             f"{model}: its entry sends the key in {variable} to {host}; if it belongs there, say so once: parley "
             f"allow-key {variable}={host} (in jobs and CI: {_ALLOWED}={variable}={host})"

@@ -149,6 +149,17 @@ def test_a_change_without_unchanged_forks_has_rates_and_no_effect(study_factory:
     assert not without_effect(load_study(Path("forks.yaml")))
 
 
+def test_what_one_agent_says_instead_is_compared_with_games_in_which_all_else_of_the_phase_is_kept(
+    study_factory: StudyFactory,
+) -> None:
+    study = study_factory({"model": "random", "n": 3}, seeds=4, parameters={"max_rounds": 3, "value_max": 1})
+    simulate_shard(study, SCRIPTED, 0)
+    changes = ["none", {"say": {"seat": "agent_1", "value": 1}}, {"silence": "agent_1"}]
+    forks = forked(at=["1:propose"], change=changes, repeats=2)["forks"]
+    bases = forks.groupby("change")["base"].unique().map(list).to_dict()
+    assert bases == {"none": ["none"], "keep": ["keep"], "say-agent_1-1": ["keep"], "silence-agent_1": ["none"]}
+
+
 def test_limits_of_what_a_change_does_hold_where_it_turns_a_few_games() -> None:
     for case, truth, values in coverage.repeated(8, 120, np.random.default_rng(1)):
         if "98%" in case:

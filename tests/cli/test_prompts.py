@@ -1,10 +1,14 @@
 """`parley prompts` from outside: what is sent in a study or without one, templates, and options that mean nothing."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from parley.games.registry import GAMES
 from parley.study.prompt_sent import PromptQuery, part_text, prompt_sent
-from support.commands import Parley, one_line_error
+from support.answering import SERVED, StandInService, completion, openai
+from support.commands import Parley, Ran, one_line_error
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise(
@@ -102,3 +106,58 @@ def test_what_no_agent_could_get_exits_2(parley: Parley) -> None:
     ):
         assert words in one_line_error(parley("prompts", "consensus", *given), 2)
     assert ", ".join(sorted(GAMES)) in one_line_error(parley("policies", "chess"), 2)
+
+
+# Tried
+
+
+def try_it(parley: Parley, server: StandInService, *more: object) -> Ran:
+    return parley(*IN_STUDY, "--try", "--model", f"{server.url}:{SERVED}", *more)
+
+
+@pytest.mark.promise("`parley prompts --try` shows what a model replies to a prompt, and how it is read.")
+def test_a_prompt_is_sent_with_several_seeds_and_its_replies_are_shown(
+    parley: Parley, study_factory: StudyFactory, server: StandInService, folder: Path
+) -> None:
+    study = study_factory({"n": 3})
+    answers = iter(['{"decision": "stop"}', "```json\n{}\n```", "\x1b[2J\u202eno\nline"])
+    server.answer = lambda body: completion(next(answers))
+    ran = try_it(parley, server, "--times", 3, "--phase", "vote")
+    assert ran.status == 0, ran.err
+    sent = prompt_sent(study, {}, PromptQuery("honest", phase="vote"), 0)
+    assert [body["messages"] for body in server.bodies] == [sent.ask.messages] * 3
+    assert len({body["seed"] for body in server.bodies}) == 3
+    assert ran.out.startswith(sent.ask.system + "\n" + sent.ask.user + "\n\nreply 1 of 3\n")
+    for words in (
+        '  | {"decision": "stop"}',
+        '  read: {"decision":"stop"}',
+        "not read: invalid_json",
+        "code_fence: true",
+    ):
+        assert words in ran.out, words
+    assert r"  | \x1b[2J\u202eno" in ran.out
+    assert "\x1b" not in ran.out
+    assert "100 tokens of prompt, 7 of reply, seed" in ran.out
+    assert not list(folder.glob("results/small/**"))
+
+
+def test_replies_to_two_prompts_stand_one_after_the_other(
+    parley: Parley, study_factory: StudyFactory, server: StandInService
+) -> None:
+    study_factory({"n": 3, "prompt": ["may_exist", "none_exist"]})
+    against = ("--where", "prompt=may_exist", "--against", "prompt=none_exist")
+    ran = try_it(parley, server, "--times", 2, *against)
+    shown = re.findall(r"^reply (\d) of 2, .*prompt=(\w+)$", ran.out, re.M)
+    assert shown == [("1", "may_exist"), ("1", "none_exist"), ("2", "may_exist"), ("2", "none_exist")]
+    assert len({body["messages"][0]["content"] for body in server.bodies}) == 2
+
+
+def test_a_prompt_that_cannot_be_tried_is_one_line(
+    parley: Parley, study_factory: StudyFactory, server: StandInService
+) -> None:
+    study_factory({"n": 3})
+    assert "reads no prompt; add --model" in parley(*IN_STUDY, "--try").err
+    assert "--times: not used without --try" in one_line_error(parley(*IN_STUDY, "--times", 2), 2)
+    assert "--try: not used with a GAME" in one_line_error(parley("prompts", "consensus", "--try"), 2)
+    server.answer = lambda body: openai("no such thing")
+    assert "answered 400: no such thing" in try_it(parley, server).err.splitlines()[-1]

@@ -1,5 +1,6 @@
 """Entries of models: what of them is identity, which names the paths of all results, and what is refused."""
 
+import hashlib
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,21 @@ import yaml
 from pydantic import ValidationError
 
 from parley.engine.arguments import MACHINE_ARGUMENTS
-from parley.engine.models import ModelEntry, compare_names, load_models, model_entry, recorded_entry
+from parley.engine.models import (
+    ModelEntry,
+    ModelsFile,
+    compare_names,
+    load_models,
+    model_entry,
+    named_model,
+    recorded_entry,
+)
+from parley.engine.sources import ServiceSource
 from parley.errors import UsageError
 from parley.identity import digest
 from parley.study import load_study
+from parley.text.yamlfile import validated
+from parley.trust import MAKERS, check_key
 from support import REPOSITORY
 
 pytestmark = pytest.mark.promise(
@@ -36,6 +48,32 @@ def gguf(*places: dict[str, Any]) -> dict[str, Any]:
 
 def identity(source: dict[str, Any], **keys: Any) -> dict[str, Any]:
     return ModelEntry.model_validate({"source": source, **keys}).identity()
+
+
+# Named by a command
+
+
+def test_a_service_that_a_command_names_has_its_preset_and_the_key_of_its_maker() -> None:
+    for variable in MAKERS:
+        named = named_model(f"{variable.removesuffix('_API_KEY').lower()}:some/model:1")
+        assert named is not None
+        name, entry, text = named
+        assert validated(ModelsFile, yaml.safe_load(text), "it").models[name].identity() == entry.identity()
+        assert isinstance(entry.source, ServiceSource)
+        assert (entry.source.key_variable, entry.served) == (variable, "some/model:1")
+        assert entry.dialect.preset is not None
+        check_key(name, variable, entry.source.url)  # without `parley allow-key`
+
+
+def test_weights_that_a_command_names_are_pinned(tmp_path: Path) -> None:
+    file = tmp_path / "tiny.gguf"
+    file.write_bytes(b"GGUF")
+    sha256 = hashlib.sha256(b"GGUF").hexdigest()
+    for text, source in ((f"gguf:{file}", {"sha256": sha256}), (f"hf:owner/tiny@{HUB['revision']}", HUB)):
+        named = named_model(text)
+        assert named is not None
+        assert named[1].identity()["source"] == source
+    assert named_model("module:Policy") is None
 
 
 # Identities

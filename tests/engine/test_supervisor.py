@@ -8,10 +8,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from parley.engine.endpoint import FAILED, STARTING, read_endpoint
+from parley.engine.models import ModelEntry, load_models, named_model
+from parley.engine.supervisor import temporary_engine
+from parley.errors import EngineError
+from support.commands import end, line
 
 pytestmark = [
     pytest.mark.promise(
@@ -45,20 +50,6 @@ except ParleyError as error:
 def started(prepare: str = "", supervisor: str = SUPERVISOR) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", supervisor, prepare]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-
-def line(process: subprocess.Popen[str], text: str) -> None:
-    assert process.stdout is not None
-    while text not in (found := process.stdout.readline()):
-        assert found, f"ended without saying {text!r}"
-
-
-def end(server: subprocess.Popen[str], status: int) -> str:
-    """Return what a server says until it ends, which is soon and without a traceback."""
-    out, _ = server.communicate(timeout=30)
-    assert server.returncode == status, out
-    assert status or "Traceback" not in out
-    return out
 
 
 @pytest.fixture(autouse=True)
@@ -126,3 +117,21 @@ def test_it_ends_with_its_parent() -> None:
         assert time.monotonic() < until
         time.sleep(0.02)
     assert not ENDPOINT.exists()
+
+
+def test_an_entry_that_no_file_has_is_served_from_a_file_of_its_own(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served: list[ModelEntry] = []
+
+    def start(command: list[str], **how: Any) -> None:
+        served.append(load_models(Path(command[command.index("--models") + 1]))["new"])
+        raise EngineError("enough")
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+    (folder / "new.gguf").write_bytes(b"GGUF")
+    named = named_model("gguf:new.gguf")
+    assert named is not None
+    with pytest.raises(EngineError, match="enough"), temporary_engine("new", Path("models.yaml"), named[1]):
+        pass
+    assert served == [named[1]]

@@ -13,7 +13,8 @@ from parley.games.consensus.parameters import HonestVote
 from parley.games.deliberation.parameters import answer_pattern
 from parley.games.problems.problem import Problem
 from parley.games.stag_hunt.parameters import LONGEST_WORD, WORD_PATTERN, hunt_model, one_word
-from parley.policies.reply_text import parse_reply, read_text
+from parley.policies.reply_text import Reading, parse_reply, read_reply, read_text, without_fence
+from support.answering import first_ask, said
 from support.playing import CARDS, EIGHTEEN
 from support.replies import BYZANTINE, POLICIES, PROPOSAL, REASONED, TURN, ZERO_SHOT
 
@@ -33,6 +34,28 @@ def test_the_last_line_is_the_answer_and_the_rest_the_argument() -> None:
     assert values(REASONED, "x" * 100 + "\nAnswer: 3")["argument"] == "x" * 40  # cut to its field
     assert values(REASONED, "Answer: 3\nNo, wait.\nAnswer: 4") == {"argument": "Answer: 3\nNo, wait.", "answer": "4"}
     assert values(REASONED, "Answer: 17\n**Answer: 18**") == {"argument": "Answer: 17", "answer": "18"}
+
+
+FENCES = (
+    ("```json\n{}\n```", "{}"),
+    (" \n```\r\n{\r\n}\r\n```  \n", "{\r\n}\r"),
+    ("```\n```", ""),
+    ("```json\n{}\n```\nDone.", None),
+    ("Here:\n```json\n{}\n```", None),
+    ("```json\n{}\n```\n```json\n{}\n```", None),
+    ("```json x\n{}\n```", None),
+    ("```json {} ```", None),
+    ("````\n{}\n````", None),
+    ("```", None),
+)
+
+
+def test_one_fence_around_the_whole_of_a_reply_comes_off_where_it_is_asked_for() -> None:
+    for text, inside in FENCES:
+        assert without_fence(text) == (text if inside is None else inside), text
+    fenced = f"```\n{said('propose', 1)[0]}\n```"
+    assert read_reply(first_ask(), fenced, "stop").failure == "invalid_json"
+    assert read_reply(first_ask(), fenced, "stop", Reading(code_fence=True)).value is not None
 
 
 def test_an_answer_that_is_asked_for_first_is_the_first_line() -> None:

@@ -145,6 +145,7 @@ STUDIES: Mapping[str, dict[str, Any]] = {
         {"model": ["tiny", "pooler"], "vary": {"problems": ["hidden_profiles"], "facts": ["dealt", "all"]}}
     ),
     "deliberation-alone": deliberation({"n": 1}),
+    "deliberation-in-turn": deliberation({"b": 1, "vary": {"hears": ["all", "neighbor"], **FORMATS}}, order="in_turn"),
     "deliberation-arms": deliberation(
         {"prompt": ["improve", "skeptical"], "vary": {"hears": ["nobody", "another_problem"], **FORMATS}},
         {"model": ["solver", "urn"], "vary": {"hears": ["nobody", "another_problem"]}},
@@ -163,6 +164,7 @@ STUDIES: Mapping[str, dict[str, Any]] = {
     "stag-hunt-published": stag_hunt(
         {"b": 1, "byzantine": "betray"},
         {"vary": {"topology": ["star"], "disclosure": ["silent", "explicit"]}},
+        {"vary": {"stag": [12], "hare": [5], "needed": ["all", 3], "cheap_talk": [True, False]}},
         rules="published",
     ),
     "stag-hunt-switches": stag_hunt(

@@ -126,12 +126,21 @@ def test_a_change_is_called_by_what_is_said() -> None:
     assert label(said, None) == "say-byzantine-Hunt_Stag"
 
 
-def test_those_who_heard_a_message_before_their_turn_are_asked_without_it(study_factory: StudyFactory) -> None:
-    parameters = {"protocol": "swarms", "max_rounds": 2}
-    study = study_factory({"model": "majority", "n": 3, "b": 0}, parameters=parameters, seeds=1)
+@pytest.mark.parametrize(
+    ("game", "player", "prompt", "phase", "parameters"),
+    [
+        ("consensus", "majority", "may_exist", "turn", {"protocol": "swarms", "max_rounds": 2}),
+        ("deliberation", "solver", "improve", "reflect", {"order": "in_turn", "stop_when_unanimous": False}),
+    ],
+)
+def test_those_who_heard_a_message_before_their_turn_are_asked_without_it(
+    game: str, player: str, prompt: str, phase: str, parameters: dict[str, Any], study_factory: StudyFactory
+) -> None:
+    grid = {"model": player, "n": 3, "b": 0, "prompt": prompt}
+    study = study_factory(grid, game=game, parameters=parameters, seeds=1)
     simulate_shard(study, SCRIPTED, 0)
     record = next(study.records(by_shard=True))
-    forks = forks_of(record, "keep: true", "silence_once: agent_2", at="1:turn")
+    forks = forks_of(record, "keep: true", "silence_once: agent_2", at=f"1:{phase}")
     given = [
         [x.entry.given for x in played.exchanges if x.entry.round == 1] for _, played in play_forks(forks, [], 1.0)
     ]

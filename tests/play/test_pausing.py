@@ -38,7 +38,16 @@ def test_a_model_of_which_no_reply_can_be_used_pauses_before_it_costs_more(
     server.answer = lambda body: completion(FENCED)
     study = study_of(server)
     said = stopped(study)
-    for words in ("paused", "cannot be used", "invalid_json", "```json {} ```", "reply_format: text", "--go-on"):
+    assert "change parameters: {reply_format: text}" not in said
+    for words in (
+        "paused",
+        "cannot be used",
+        "invalid_json",
+        "```json {} ```",
+        "models.theirs in models.yaml",
+        "code_fence: true",
+        "--go-on",
+    ):
         assert words in said, said
     asked = len(server.bodies)
     assert 20 <= asked <= 20 + 2 * 3  # what two games had in flight

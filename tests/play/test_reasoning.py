@@ -10,10 +10,13 @@ import pytest
 
 from parley.errors import BudgetError
 from parley.play.record import read_record, read_summary
+from parley.play.replay import replay
 from parley.play.simulate import simulate
 from parley.play.spending import spending_line
+from parley.report.explorer.game import recorded_attempts
+from parley.report.explorer.selection import ShownFile
 from parley.study import Study
-from support.answering import SERVED, VARIABLE, StandInService, as_recorded, completion
+from support.answering import SERVED, VARIABLE, StandInService, as_recorded, completion, recorded_reply
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("Reasoning is recorded and counted in the budget, and no agent sees it.")
@@ -93,6 +96,27 @@ def test_tags_in_a_reply_in_free_text_are_seen_by_no_agent(make: Make, server: S
     assert "I say openly" in said
     assert "secretly" not in said
     assert "secretly" not in json.dumps([row["text"] for row in rows])
+
+
+@pytest.mark.promise("`code_fence: true` takes a fence off before a reply is read; the record has it as it came.")
+def test_a_code_fence_comes_off_before_a_reply_is_read(make: Make, server: StandInService) -> None:
+    identities, plain = set(), {}
+    for dialect, fence in ((None, "{}"), ({"code_fence": True}, "```json\n{}\n```"), ({"code_fence": False}, "{}")):
+        study = make(dialect)
+        server.answer = lambda body, fence=fence: completion(
+            fence.format(recorded_reply(body)[0]), recorded_reply(body)[1]
+        )
+        record = play(study)
+        rows = pq.read_table(record, partitioning=None).to_pylist()
+        assert {row["text"].startswith("```") for row in rows} == {fence != "{}"}
+        assert replay(record).identical
+        shown = recorded_attempts(ShownFile(next(study.simulations()), record, False, 0, 0))[1]
+        assert all((attempt.parsed is None) == (attempt.failure is not None) for attempt in shown)
+        identities.add(study.conditions[0].identity)
+        plain[fence] = [(row["failure"], row["round"], row["agent"]) for row in rows]
+        record.unlink()
+    assert len(identities) == len(plain) == 2
+    assert any(failure is None for failure, *_ in plain["```json\n{}\n```"])
 
 
 @pytest.mark.slow

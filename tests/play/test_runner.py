@@ -7,7 +7,7 @@ import pytest
 
 from parley.identity import request_seed
 from parley.play.runner import Exchange, Play, play
-from parley.policies import Ask, Completion, Policy
+from parley.policies import PROMPT_TOO_LONG, Ask, Completion, Policy
 from parley.policies.kinds import ScriptedPolicy
 from support.playing import INITIAL, RULES, CountingPolicy, ListPolicy, new_consensus
 
@@ -68,22 +68,36 @@ def test_after_the_retries_the_agent_is_silent() -> None:
 
 
 def test_replies_are_kept_with_their_failure_text_and_tokens() -> None:
-    for finish_reason, text, failure in [
-        ("stop", "\ud800", "invalid_json"),
-        ("stop", proposal(51), "out_of_range"),
-        ("length", proposal(1), "length"),
-        ("content_filter", proposal(1), "refused"),
+    for finish_reason, text, failure, times in [
+        ("stop", "\ud800", "invalid_json", 4),
+        ("stop", proposal(51), "out_of_range", 4),
+        ("length", proposal(1), "length", 4),
+        ("content_filter", proposal(1), "refused", 4),
+        (PROMPT_TOO_LONG, "", "prompt_too_long", 1),  # it would not fit again, and be paid again
     ]:
         policy = ListPolicy(text, finish_reason=finish_reason)
         tried = attempts(run(MAJORITY, others={"agent_1": policy}, max_rounds=1), 1, "propose", "agent_1")
         stored = text.replace("\ud800", "\ufffd")
         assert [(x.reply.failure, x.entry.text, x.entry.finish_reason) for x in tried] == [
             (failure, stored, finish_reason)
-        ] * 4
+        ] * times
         entry = tried[0].entry
         assert (entry.prompt_tokens, entry.completion_tokens, entry.cached_tokens) == (100, 7, 40)
     scripted = run(MAJORITY).exchanges[0].entry
     assert (scripted.prompt_tokens, scripted.completion_tokens, scripted.cached_tokens) == (None, None, None)
+
+
+class Slow(ListPolicy):
+    """Takes two seconds for a reply, as it says."""
+
+    async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
+        return replace(await super().answer(ask, seed, attempt), seconds=2.0)
+
+
+def test_the_time_of_a_reply_is_that_of_all_its_attempts() -> None:
+    played = run(MAJORITY, others={"agent_1": Slow("no", "no", proposal(1))}, max_rounds=1)
+    tried = attempts(played, 1, "propose", "agent_1")
+    assert [x.reply.milliseconds for x in tried] == [2000, 4000, 6000]
 
 
 # At once, and in any order

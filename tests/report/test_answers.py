@@ -231,7 +231,7 @@ def test_without_questions_what_differs_most_is_told() -> None:
     rows = [
         plain | {"p": 0.01, "p_holm": 0.02},
         plain | {"p": 0.001, "p_holm": 0.01, "n": "8"},
-        plain | {"p": 0.5, "p_holm": 1.0, "n": "16"},
+        plain | {"p": 0.02, "p_holm": 0.06, "n": "16"},
         plain | {"p": 1e-9, "p_holm": 1e-8, "what": "no_consensus"},
     ]
 

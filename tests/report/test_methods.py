@@ -12,6 +12,7 @@ from parley import __version__
 from parley.analysis import tables
 from parley.analysis.made_by import MadeBy
 from parley.engine.models import ModelEntry
+from parley.play.degenerate import ASKED
 from parley.report.methods import Citations, _model, _sampling, methods, references
 from parley.study import Study
 from support.figures import played, study_of
@@ -75,6 +76,12 @@ def test_the_sampling_is_that_of_the_phases_that_were_played(protocol: str, phas
     study = played(study_of(seeds=1, name=protocol, parameters={"protocol": protocol, "max_rounds": 2}))
     text = _sampling(study, *(tables.read_table(study.name, name) for name in ("conditions", "simulations")))
     assert re.findall(r"(\w+): temperature", text) == phases
+
+
+def test_unusable_replies_are_counted_over_all_games(study: Study) -> None:
+    conditions, simulations = (tables.read_table(study.name, name) for name in ("conditions", "simulations"))
+    conditions, simulations = conditions.assign(failed_replies=[1, 2]), simulations.assign(**{ASKED: [0, 5, 5] * 2})
+    assert "Of 20 replies of models 3 (15.0%) could not be used." in _sampling(study, conditions, simulations)
 
 
 def test_engines_and_their_versions_are_named(plain: Study) -> None:

@@ -71,9 +71,13 @@ def test_the_papers_study_is_its_two_grids_and_asks_what_the_paper_claims() -> N
     assert {c.parameters.max_rounds for c, _ in played} == {50}  # type: ignore[attr-defined]
     assert [(c.question.name, len(c.strata), sum(c.seeds)) for c in study.comparisons] == [
         ("prompt", 3, 150),
+        ("time", 3, 150),
         ("group_size", 4, 200),
+        ("every_size", 4, 200),
         ("model", 6, 300),
+        ("one_byzantine", 1, 25),
         ("byzantine", 1, 25),
+        ("liveness", 4, 100),
     ]
 
 

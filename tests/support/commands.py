@@ -4,6 +4,7 @@ import io
 import re
 import resource
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -150,3 +151,21 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("NO_COLOR", raising=False)
     return Terminal()
+
+
+# Servers as processes
+
+
+def line(process: subprocess.Popen[str], text: str) -> None:
+    """Read what a process says up to a line with this text."""
+    assert process.stdout is not None
+    while text not in (found := process.stdout.readline()):
+        assert found, f"ended without saying {text!r}"
+
+
+def end(server: subprocess.Popen[str], status: int) -> str:
+    """Return what a server says until it ends, which is soon and without a traceback."""
+    out, _ = server.communicate(timeout=30)
+    assert server.returncode == status, out
+    assert status or "Traceback" not in out
+    return out

@@ -212,7 +212,9 @@ def new_hunt(
 def _reply(ask: Ask, field: str, said: str | None) -> Reply:
     if said is None:
         return Reply(None, "invalid_json", "no JSON")
-    reply = parse_reply(json.dumps({"reasoning": "Because.", field: said}), "stop", ask.reply_model)
+    published: Any = {"type": "communicate", "word": said} if field == "word" else {"choice": said}
+    fields = {"action": published} if ask.view.published else {field: said}
+    reply = parse_reply(json.dumps({"reasoning": "Because.", **fields}), "stop", ask.reply_model)
     assert reply.failure is None, reply.detail
     return reply
 

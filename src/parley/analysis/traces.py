@@ -217,13 +217,15 @@ class FromTraces:
         for name, maker in self._makers.items():
             if (more := maker.asked(self._rows[name])) is not None:
                 rows = rows.join(more, on="id")
-        return rows
+        names = [each.name for each in self._study.game.evidence.of_traces]
+        measured = pd.DataFrame(self._rows["measures"], columns=["id", *names])
+        return rows.join(measured.set_index("id"), on="id") if names else rows
 
 
 # The tables that games bring.
 _BROUGHT = (
     *("quality", "thresholds", "reactions", "behaviors", "regret", "achievable"),
-    *("decisions", "decision_rates", "martingale", "equal_cost"),
+    *("decisions", "decision_rates", "martingale", "equal_cost", "votes", "conformity"),
 )
 
 

@@ -79,6 +79,12 @@ WHERE = click.option(
     metavar="AXIS=VALUE",
     help="The value of any axis, as in a record's path or in the study; may be repeated.",
 )
+PLAYED_BY = click.option(
+    "--model",
+    shell_complete=MODEL_NAMES,
+    help="What plays the honest agents: a model entry, or a scripted policy; or a model without an entry, as in "
+    "openai:NAME, ollama:NAME, http://127.0.0.1:8080/v1:NAME, hf:OWNER/NAME@COMMIT and gguf:PATH.",
+)
 SET = click.option(
     "--set", "set_to", multiple=True, metavar="KEY=VALUE", help="Of a GAME: one of its parameters; may be repeated."
 )
@@ -157,6 +163,34 @@ def load(study: str, models: Path | None, plan: str | None = None, needs_weights
         ) from None
     require_plan(loaded, plan)
     return loaded
+
+
+def unfiled_model(text: str, models_file: Path) -> tuple[str, Any] | None:
+    """Return name and entry of a model that --model names as `openai:NAME`, `hf:OWNER/NAME`, ...; None for others.
+
+    The entry is printed on stderr, unless `models_file` has it. Raises UsageError if that has another of this name.
+    """
+    from parley.engine.models import known_models, named_model
+
+    if (made := named_model(text)) is None:
+        return None
+    name, entry, as_file = made
+    filed = known_models(models_file).get(name)
+    if filed is None:
+        click.echo(f"# its entry, for models.yaml:\n{as_file}", err=True)
+    elif filed.identity() != entry.identity():
+        raise UsageError(f"{models_file}: models.{name}: is not what --model {one_line(text)} stands for; rename it")
+    return name, filed or entry
+
+
+def with_model(study: Any, axes: dict[str, Any], role: str) -> Any:
+    """Return a study in which what `axes` name as model plays a role: the same one if it does so in a condition."""
+    from parley.study.load import played_by
+
+    name, entry = unfiled_model(axes["model"], study.models_file) or (axes["model"], study.models.get(axes["model"]))
+    axes["model"] = name
+    has_it = role == study.game.roles[0] and name in {condition.axes["model"] for condition in study.conditions}
+    return study if entry is None or has_it else played_by(study, name, entry, role)
 
 
 _Command = Callable[..., None]

@@ -42,6 +42,11 @@ from parley.text import choose, one_line, table
     help="Print how what is sent differs in this condition; if several fit, in the one most like the first.",
 )
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of the games.")
+@click.option("--try", "tries", is_flag=True, help="Send it to a model; print its replies, and what is read of them.")
+@click.option("--times", default=1, show_default=True, type=click.IntRange(1, 1000), help="How often, with --try.")
+@common.PLAYED_BY
+@common.ENDPOINTS
+@common.TIMEOUT
 @click.option("--write", type=common.PATH, metavar="FOLDER", help="Write the templates of a GAME there.")
 @common.MODELS
 def prompts(
@@ -56,6 +61,11 @@ def prompts(
     set_to: tuple[str, ...],
     against: tuple[str, ...],
     seed: int,
+    tries: bool,
+    times: int,
+    model: str | None,
+    endpoints: tuple[Path, ...],
+    engine_timeout: float,
     write: Path | None,
     models: Path | None,
 ) -> None:
@@ -71,6 +81,9 @@ def prompts(
     With --against, in which words what one agent of a STUDY is sent differs from the one of the conditions --against
     that agrees with it in most else: every phase and part, up to --round, in games of the same seed.
 
+    With --try, it goes to the model that plays the agent, or to --model, as often as --times says, with as many seeds;
+    nothing is stored. With --against the replies to both prompts are printed.
+
     With --write, the templates of a GAME are written as files, with a README.txt that names their places.
 
     \b
@@ -78,6 +91,7 @@ def prompts(
                parley prompts stag-hunt --where cheap_talk=false --part user --round 2 --seed 3
                parley prompts deliberation-demo --phase reflect --part user
                parley prompts stag-hunt --where disclosure=silent --against disclosure=explicit
+               parley prompts demo --try --model smollm2-135m --times 5
                parley prompts consensus --prompt none_exist --phase vote --part user --round 2
                parley prompts consensus --set protocol=swarms --role byzantine
                parley prompts consensus --write config/prompts/mine
@@ -85,13 +99,14 @@ def prompts(
     from rich.console import Console
 
     from parley.games.registry import game_class
+    from parley.play.live import try_prompts
     from parley.study.own_prompts import write_templates
     from parley.study.prompt_sent import PromptQuery, default_study, part_text, prompt_diff, prompt_sent
 
     of_game = ":" in named or common.is_game(named, set_to, write)
     if of_game:
         game = game_class(named)
-        common.refuse("with a GAME", "where", "against", "models")
+        common.refuse("with a GAME", "where", "against", "models", "tries")
         chosen = prompt or next(iter(game.prompts))
     if write is not None:
         common.refuse("with --write", "role", "phase", "part", "agent_id", "round_number", "set_to", "seed")
@@ -106,7 +121,14 @@ def prompts(
         common.refuse("with a STUDY, which says it", "set_to")
         study = common.load(named, models, needs_weights=False)
     axes = common.axis_values(where)
-    if against:
+    if tries:
+        common.log_to_stderr()  # what is on stdout are prompts and replies
+    else:
+        common.refuse("without --try", "times", "model", "endpoints", "engine_timeout")
+    if model is not None:
+        axes["model"] = model
+        study = common.with_model(study, axes, role or study.game.roles[0])
+    if against and not tries:
         common.refuse("with --against", "prompt", "phase", "part", "agent_id")
         console, last = Console(highlight=False, soft_wrap=True), 1 if round_number is None else round_number
         others = common.axis_values(against, "--against")
@@ -115,9 +137,14 @@ def prompts(
         return
     role = role or (None if agent_id else "honest")
     sent = prompt_sent(study, axes, PromptQuery(role, agent_id, round_number, phase, prompt), seed)
-    for line in sent.about():
-        click.echo(one_line(line), err=True)
-    click.echo(part_text(sent.ask, part))
+    asked = [sent, *(sent.other(study, common.axis_values(against, "--against")) for _ in against[:1])]
+    for each in asked:
+        for line in each.about():
+            click.echo(one_line(line), err=True)
+        for shown in ("system", "user") if tries and part == "system" else (part,):
+            click.echo(part_text(each.ask, shown))
+    if tries:
+        try_prompts(study, asked, times, endpoints, engine_timeout, click.echo)
 
 
 @click.command()

@@ -1,9 +1,10 @@
 """The commands of the stages: what Snakemake runs, and a person can run by hand."""
 
 import os
+import re
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -100,28 +101,73 @@ def fetch_model(model: str, install: str | None, models: Path) -> None:
     click.echo(f"{model}: ready, {marker}")
 
 
-@click.command()
-@common.MODEL
-@click.option("--endpoint", required=True, type=common.PATH, help="Endpoint file to write.")
-@common.MODELS_FILE
-@click.option("--exit-with-parent", is_flag=True, help="Stop when the process that started this one ends.")
-def serve(model: str, endpoint: Path, models: Path, exit_with_parent: bool) -> None:
-    """Serve a model on a Unix socket until stopped (Ctrl-C, SIGTERM).
+class _Duration(click.ParamType[float]):
+    """A time as `90s`, `30m` or `2h`, in seconds."""
 
-    With GPUs it takes as many free ones as its entry says (`gpus`).
+    name = "TIME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if (found := re.fullmatch(r"([1-9]\d{0,5})([smh])", str(value), re.ASCII)) is None:
+            self.fail(f"{value!r}: write a time such as 90s, 30m or 2h", param, ctx)
+        return float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
+
+
+@click.command()
+@click.argument("model", required=False, shell_complete=common.MODEL_NAMES)
+@click.option("--endpoint", type=common.PATH, help="Endpoint file to write.")
+@click.option("--keep", type=_Duration(), help="Leave it running until nobody used it for so long: 30m, 2h.")
+@click.option("--list", "listed", is_flag=True, help="Show the engines that are kept.")
+@click.option("--stop", is_flag=True, help="End the kept engines, or that of MODEL.")
+@common.MODELS_FILE
+@common.TIMEOUT
+@click.option("--exit-with-parent", is_flag=True, help="Stop when the process that started this one ends.")
+def serve(
+    model: str | None,
+    endpoint: Path | None,
+    keep: float | None,
+    listed: bool,
+    stop: bool,
+    models: Path,
+    engine_timeout: float,
+    exit_with_parent: bool,
+) -> None:
+    """Serve a model on a Unix socket until stopped (Ctrl-C, SIGTERM), or keep it for what comes next.
+
+    A kept engine answers at once whatever of yours needs this model with the same arguments: `parley play`, `run`,
+    `prompts --try`, `play()` in Python. With GPUs it takes as many free ones as its entry says (`gpus`).
 
     \b
-    Example:  parley serve smollm2-135m --endpoint /tmp/engine.json
+    Examples:  parley serve smollm2-135m --keep 30m
+               parley serve --list
+               parley serve --stop
+               parley serve smollm2-135m --endpoint /tmp/engine.json
     """
-    from parley.engine import supervisor
+    from parley.engine import kept, supervisor
     from parley.engine.models import model_entry
     from parley.engine.weights import fetch, model_folder, refuse_service
     from parley.progress.events import note_server_line, working
     from parley.progress.state import SERVE
+    from parley.text import duration
 
+    if not (listed or stop) and (model is None or (endpoint is None and keep is None)):
+        raise click.UsageError("name a MODEL with --keep or --endpoint, or give --list or --stop")
+    if listed:
+        for _, found, since in kept.kept_engines():
+            idle = f"used {duration(since)} ago, ends after {duration(found.keep)} without use"
+            click.echo(f"{found.model}: {idle}, process {found.pid}")
+        return
+    if stop:
+        click.echo(f"ended: {', '.join(kept.stop_kept(model)) or 'none, as none is kept'}")
+        return
+    assert model is not None
     common.log_to_stderr("parley: ")
     entry = model_entry(model, models)
     refuse_service(model, entry)
+    if endpoint is None and keep is not None:
+        supervisor.keep_engine(model, models, keep, engine_timeout)
+        click.echo(f"{model}: ready; it ends after {duration(keep)} without use, or by: parley serve --stop {model}")
+        return
+    assert endpoint is not None
 
     def prepare() -> tuple[Path, Path]:
         marker = fetch(model, entry, models)
@@ -130,9 +176,8 @@ def serve(model: str, endpoint: Path, models: Path, exit_with_parent: bool) -> N
     results = paths.results_of_endpoint(endpoint)
     folder = None if results is None else paths.processes(results)
     with working(folder, SERVE, model=model, endpoint=str(endpoint)) as events:
-        supervisor.serve(
-            model, entry, prepare, endpoint, exit_with_parent, hear=lambda line: note_server_line(events, line)
-        )
+        hear = partial(note_server_line, events)
+        supervisor.serve(model, entry, prepare, endpoint, exit_with_parent, hear=hear, keep=keep or 0.0)
 
 
 @click.command()

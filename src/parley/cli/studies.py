@@ -103,6 +103,7 @@ def _write_study(file: Path, name: str | None, options: dict[str, Any]) -> None:
         "seeds": ("Games of each condition", "10"),
     }
     answers = {o: _asked(*question) if options[o] is None else options[o] for o, question in questions.items()}
+    answers["model"] = ",".join(_filed(each.strip(), beside, models) for each in answers["model"].split(","))
     write_new({file: _study_text(file, game, answers, models)})
     try:
         load_study(file, needs_weights=False)
@@ -113,6 +114,16 @@ def _write_study(file: Path, name: str | None, options: dict[str, Any]) -> None:
         raise
     common.say(f"wrote: {file}")
     common.say(f"play it: parley run {paths.study_command(file)}")
+
+
+def _filed(model: str, models_file: Path, models: Collection[str]) -> str:
+    """Return what a study calls a model; raises UsageError for one without an entry, which is printed."""
+    name, _ = common.unfiled_model(model, models_file) or (model, None)
+    if name != model and name not in models:
+        raise UsageError(
+            f"--model {one_line(model)}: put its entry, which is above, into {models_file}, and try again"
+        )
+    return name
 
 
 def _asked(question: str, default: str) -> str:

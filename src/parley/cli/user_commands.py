@@ -19,11 +19,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("study", metavar="STUDY | GAME", shell_complete=common.STUDY_OR_GAME_NAMES)
 @common.MODELS
-@click.option(
-    "--model",
-    shell_complete=common.MODEL_NAMES,
-    help="What plays the honest agents: a model entry or a scripted policy, of the study if there is one.",
-)
+@common.PLAYED_BY
 @click.option("--n", type=click.IntRange(min=1), help="Number of agents.")
 @click.option("--b", type=click.IntRange(min=0), help="Number of Byzantine agents.")
 @click.option("--prompt", help="Prompt variant.")
@@ -82,6 +78,8 @@ def play(
             "set_to",
         )
         loaded = common.load(study, models)
+        if axes["model"] is not None:
+            loaded = common.with_model(loaded, axes, loaded.game.roles[0])
     values = {axis: value for axis, value in axes.items() if value is not None}
     for axis, value in common.axis_values(where).items():
         if values.setdefault(axis, value) != value:
@@ -106,9 +104,13 @@ def _study_of_flags(
     default = {"n": 4, "b": 0, "prompt": next(iter(rules.prompts)), "byzantine": byzantine}
     given = {key: value for key, value in axes.items() if value is not None}
     grid = {key: value for key, value in {**default, **given}.items() if value is not None}
+    made = common.unfiled_model(axes["model"], models or paths.models_file(Path(f"{game}.yaml")))
+    if made is not None:
+        grid["model"] = made[0]
     title = f"A game of {game.replace('_', ' ')}"
+    content = {"game": game, "title": title, "parameters": parameters, "grids": [grid]}
     try:
-        return study_of(game, {"game": game, "title": title, "parameters": parameters, "grids": [grid]}, models)
+        return study_of(game, content, models, unfiled=dict([made] if made else []))
     except UsageError as error:  # it names keys of a study, where there are options
         raise UsageError(str(error).replace("grids[0].", "--", 1).replace("parameters: ", "--set ", 1)) from None
 

@@ -31,6 +31,7 @@ class Endpoint:
     state: str = STARTING
     error: str = ""
     host: str = field(default_factory=gethostname)
+    keep: float = 0.0  # seconds without use after which it ends by itself; 0 if it ends with its caller
     engine: Mapping[str, Any] = field(default_factory=dict)  # provenance: versions, arguments, device, weights
 
     def write(self, path: Path) -> None:
@@ -60,7 +61,12 @@ class Endpoint:
     @property
     def alive(self) -> bool:
         """Whether the server's process exists; True if it is on another machine and cannot be seen."""
-        return self.host != gethostname() or psutil.pid_exists(self.pid)
+        if self.host != gethostname():
+            return True
+        try:
+            return bool(psutil.Process(self.pid).status() != psutil.STATUS_ZOMBIE)
+        except psutil.NoSuchProcess:
+            return False
 
 
 def read_endpoint(path: Path) -> Endpoint:

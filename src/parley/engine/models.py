@@ -1,6 +1,7 @@
 """Model entries (`config/models.yaml`): what a study may name, and what of it can change a reply.
 
-Where its weights come from is in `sources.py`; `weights.py` prepares them.
+A command line may name a model that has none. Where its weights come from is in `sources.py`; `weights.py` prepares
+them.
 """
 
 import operator
@@ -13,21 +14,24 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from parley.engine.arguments import argument_name, check_arguments, check_concern_the_machine, tensor_parallel
-from parley.engine.grammar import LATEST, OF_OWN_SERVERS, GrammarVersion, grammar_version
+from parley.engine.grammar import LATEST, OF_OWN_SERVERS, GrammarVersion, cuts_texts, grammar_version
 from parley.engine.service.dialect import (
     MAX_REASONING,
     OWN_SECONDS,
     PLAIN,
+    PRESETS,
     SERVICE_SECONDS,
     DialectField,
     Price,
     ServiceLimits,
 )
-from parley.engine.sources import FolderSource, HubSource, ServiceSource, Source
-from parley.errors import UsageError, without_keys
+from parley.engine.sources import FolderSource, HubSource, PathPlace, ServiceSource, Source
+from parley.errors import UsageError, located, without_keys
 from parley.identity import canonical_json
-from parley.text import choose, without_folders
-from parley.text.yamlfile import Slug, load_yaml, validated
+from parley.policies.reply_text import Reading
+from parley.text import choose, one_line, without_folders
+from parley.text.yamlfile import Slug, load_yaml, validated, yaml_text
+from parley.trust import MAKERS, names_own_code
 
 # Stands for the URL where a record is all that is known of a service; the name resolves nowhere (RFC 2606).
 UNKNOWN_URL = "http://service.invalid/v1"
@@ -323,6 +327,11 @@ class ModelEntry(BaseModel):
         return self.dialect.structured if self.is_service else OF_OWN_SERVERS[self.grammar]
 
     @property
+    def reading(self) -> Reading:
+        """How its replies are read."""
+        return Reading(cuts_texts(self.grammar_name), self.dialect.code_fence)
+
+    @property
     def gpus_served(self) -> int:
         """GPUs of its server; none for a service."""
         return 0 if self.is_service else self.gpus
@@ -399,12 +408,64 @@ def load_models(path: Path) -> ModelEntries:
     return ModelEntries(entries, problems)
 
 
+def known_models(path: Path) -> Mapping[str, ModelEntry]:
+    """Return the model entries of a file; none if there is no such file."""
+    return load_models(path) if path.is_file() else {}
+
+
 def model_entry(name: str, models_file: Path) -> ModelEntry:
     """Return one entry of a models file; raises UsageError naming those that are there."""
     entries = load_models(models_file)
     if name not in entries:
         raise UsageError(f"{models_file}: {name!r}: unknown model; {choose(name, entries)}")
     return entries[name]
+
+
+# Models that a command line names, without an entry in a file
+
+
+_API_PATHS = {"deepinfra": "v1/openai", "gemini": "v1beta/openai", "groq": "openai/v1", "openrouter": "api/v1"}
+_URL_AND_NAME = re.compile(r"(https?://([^/\s@]+)/[^:\s]*):(.+)")
+
+
+def named_model(text: str) -> tuple[str, ModelEntry, str] | None:
+    """Return what `openai:NAME`, `ollama:NAME`, `URL:NAME`, `hf:OWNER/NAME@COMMIT` or `gguf:PATH` stands for.
+
+    That is a name, the entry, and the models file that would have it; None for a name without a colon, or that of own
+    code. Raises UsageError, or EngineError, for what is no model, or not here.
+    """
+    kind, _, rest = text.partition(":")
+    variable = f"{kind.upper()}_API_KEY"
+    source: dict[str, Any]
+    if kind == "ollama":  # which lists models with their tags
+        source = {"url": "http://127.0.0.1:11434/v1", "served": rest if ":" in rest else f"{rest}:latest"}
+    elif variable in MAKERS:
+        url = f"https://{MAKERS[variable]}/{_API_PATHS.get(kind, 'v1')}"
+        source = {"url": url, "served": rest, "key_variable": variable}
+    elif found := _URL_AND_NAME.fullmatch(text):
+        source, kind, rest = {"url": found[1], "served": found[3]}, found[2], found[3]
+    elif kind == "hf":
+        rest, _, revision = rest.partition("@")
+        if not revision:  # a branch would not be pinned
+            raise UsageError("--model hf:...: no revision; write hf:OWNER/NAME@COMMIT, with 40 hexadecimal digits")
+        source = {"repo": rest, "revision": revision}
+    elif kind == "gguf":
+        from parley.engine.gguf_files import sha256_of  # slow to import
+
+        with located("--model gguf"):
+            [path] = PathPlace(path=rest).local(Path("models.yaml"))
+        source, rest = {"sha256": sha256_of([path], "checking the file"), "from": [{"path": str(path)}]}, path.stem
+    elif ":" in text and not names_own_code(text):
+        services = [name.removesuffix("_API_KEY").lower() for name in MAKERS]
+        known = [*services, "ollama", "hf", "gguf", "http://HOST:PORT/v1"]
+        raise UsageError(f"--model {one_line(kind, 60)!r}:...: {choose(kind, known)}")
+    else:
+        return None
+    dialect = {"anthropic": "anthropic-messages"}.get(kind, kind)
+    content = {"source": source} | ({"dialect": dialect} if dialect in PRESETS else {})
+    name = re.sub(r"[^A-Za-z0-9._-]+|\.\.+", "-", f"{kind}-{rest.rpartition('/')[2]}")[:64].strip("._-")
+    models = {"models": {name: content}}
+    return name, validated(ModelsFile, models, "--model").models[name], yaml_text(models)
 
 
 Answered = Literal["same", "version", "other"]

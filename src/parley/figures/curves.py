@@ -18,13 +18,12 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from parley import paths
-from parley.analysis.endings import ANY
 from parley.analysis.pairs import beside_undisturbed
 from parley.analysis.planning import TARGETS, Planned, level
 from parley.figures import common
 from parley.figures.page import Panel, empty, pages, wrapped, write
 from parley.figures.style import HEIGHT, line_handle, line_style, own_style
-from parley.games.evidence import FigureSpec
+from parley.games.evidence import ANY, FigureSpec
 from parley.statistics.stats import CONFIDENCE
 from parley.study import Study
 
@@ -214,15 +213,35 @@ def _playing(curve: pd.DataFrame, ticks: Sequence[int]) -> dict[int, str]:
 
 def sweep(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     """Draw the mean of each share in `spec.of` by the threshold; `table` is `thresholds`."""
-    notes: list[str] = []
-    table = table[table["share"].isin(spec.of)]
-    if table.empty:
-        return empty(study, spec, "Nothing to draw: no simulation has shares by threshold.")
+    notes = [f"Mean of the simulations that have the shares, with its {common.WILSON}."]
     labels = common.labels_of(study.game.evidence.quantities, spec.of)
+    return _swept(study, spec, table[table["share"].isin(spec.of)], labels, notes)
+
+
+_FACED = {"gave_way": ("low", "high"), "misled": ("misled_low", "misled_high")}  # columns of `conformity`
+
+
+def faced(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
+    """Draw the shares of answers given up by the number of others faced; `table` is `conformity`."""
+    table = table[table["faced"] != ANY]
+    table = table.assign(threshold=table["faced"].astype(float))
+    parts = [
+        table.assign(share=share, mean=table[share], low=table[low], high=table[high])
+        for share, (low, high) in _FACED.items()
+    ]
+    rows = pd.concat(parts).dropna(subset=["mean"])
+    labels = dict(zip(_FACED, ("any answer given up", "a right one for a wrong one"), strict=True))
+    return _swept(study, spec, rows, labels, [f"Share with its {common.WILSON}, clustered by game."])
+
+
+def _swept(
+    study: Study, spec: FigureSpec, table: pd.DataFrame, labels: dict[str, str], notes: list[str]
+) -> list[Figure]:
+    if table.empty:
+        return empty(study, spec, "Nothing to draw: no simulation has such shares.")
     varying = common.varied(table, study.axes, notes)
     groups = common.alike(study, table, varying)
     common.not_shown(len(study.conditions), len(groups), notes)
-    notes.append(f"Mean of the simulations that have the shares, with its {common.WILSON}.")
     same = table["simulations"].nunique() == 1  # else it stands under each panel
     if same:
         common.counted(table, notes)

@@ -104,6 +104,18 @@ def achievable(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figu
     return _points(study, spec, rows, "measure", labels, notes, 0.35, lines)
 
 
+def votes(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
+    """Draw how many independent votes first and last answers are worth, by `spec.x`."""
+    if table["effective"].isna().all():
+        return empty(study, spec, "Nothing to draw: no condition has answers that differ, and three games.")
+    rows, notes = table.assign(what="effective"), [f"Estimate with its {common.T_INTERVAL}."]
+    most = 1.05 * max(table["voters"].max(), table["effective"].max())
+    lines = common.Lines("answers", {"first": "first answers", "last": "last answers"}, [0, 1])
+    titles = {"effective": "independent votes"}
+    ranges = {"effective": (0.0, most, bool((table["high"] > most).any()))}
+    return _points(study, spec, rows, "what", titles, notes, 0.35, lines, "effective", ranges, {"effective"})
+
+
 def _bands(noise: pd.DataFrame, kind: str) -> pd.DataFrame:
     return noise[noise["kind"] == kind].drop(
         columns=["kind", "pairs", "difference", "spread", "asked_again", "answered_otherwise"]

@@ -347,6 +347,7 @@ class Evidence(Generic[P, R]):
     measures: tuple[Measure, ...] = ()  # by round, from the trace: see `series`
     indicators: tuple[Indicator, ...] = ()  # metrics that are true, false or None
     quantities: tuple[Quantity, ...] = ()  # metrics that are numbers or None
+    of_traces: tuple[Quantity, ...] = ()  # that are in no record, but `measured`; questions may ask about them
     columns: GameColumns = GameColumns()  # what its metrics mean, and what each agent did by round
     paired_by: tuple[str, ...] = ()  # metrics that simulations of a pair share, besides their seed
     tables: tuple[TableSpec, ...] = ()  # that this game brings

@@ -90,6 +90,21 @@ KINDS: Mapping[str, FigureKind] = {
         of="quantities",
         own_table="thresholds",
     ),
+    # Independent votes that first and last answers are worth.
+    "votes": FigureKind(
+        "points:votes",
+        ("votes",),
+        "Two points stand side by side: what first answers are worth, and what last ones are. Talking that makes "
+        "agents alike moves the second towards 1.",
+        own_table="votes",
+    ),
+    # Shares of answers given up by the number of others faced.
+    "faced": FigureKind(
+        "curves:faced",
+        ("conformity",),
+        "A line is a share by the number faced. Where it leaps, agents follow a majority of that size.",
+        own_table="votes",
+    ),
     # Share of games that ended in each way by each round, a line per value of x.
     "endings": FigureKind(
         "curves:endings",

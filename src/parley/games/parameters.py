@@ -12,6 +12,7 @@ from typing_extensions import TypeVar
 from parley.games.network import Complete, Topology
 from parley.policies import ReplyFormat
 from parley.policies.kinds import BY_MODEL, ChosenPolicy
+from parley.policies.reply_text import AS_WRITTEN, Reading
 from parley.text.yamlfile import StrictModel
 
 # What many parameters are: a number that may be 0, one that may not, and a probability.
@@ -107,13 +108,13 @@ P = TypeVar("P", bound=GameParameters, default=Any)
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """One agent as the game knows it; `group` counts the study's groups, `cut_texts` cuts replies to their fields."""
+    """One agent as the game knows it; `group` counts the study's groups."""
 
     name: str
     role: str
     policy: ChosenPolicy = BY_MODEL
     group: int = 0
-    cut_texts: bool = False
+    reading: Reading = AS_WRITTEN
     prompt: str = ""
 
 
@@ -124,7 +125,7 @@ class Group:
     role: str
     count: int
     policy: ChosenPolicy = BY_MODEL
-    cut_texts: bool = False
+    reading: Reading = AS_WRITTEN
     prompt: str | None = None
 
 

@@ -18,14 +18,14 @@ from parley.games.own_game import checked_play
 from parley.games.parameters import Seat
 from parley.identity import stream
 from parley.policies import FIRST_STEP, Ask, Reply
-from parley.policies.reply_text import FreeText, ReplyModel, free_field, schema_of
+from parley.policies.reply_text import FreeText, Reading, ReplyModel, free_field, schema_of
 
 Playing = Generator[list[Ask], list[Reply], Outcome]
 
 
-def cutting(game: Game) -> frozenset[str]:
-    """Return the names of the agents whose texts are cut to their fields."""
-    return frozenset(seat.name for seat in game.seats if seat.cut_texts)
+def readings(game: Game) -> dict[str, Reading]:
+    """Return how the replies of each agent are read, by the agent's name."""
+    return {seat.name: seat.reading for seat in game.seats}
 
 
 def playing(game: Game) -> Playing:

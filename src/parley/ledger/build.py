@@ -112,6 +112,10 @@ def build(study: Study, strict: bool = False) -> pd.DataFrame:
     write_atomically(paths.ledger_head(chain), lambda file: file.write(check.head_line(len(rows), last)))
     table = pd.DataFrame(rows, columns=names_of(TABLE, study.axes, study.game))
     write_table(table, study, TABLE)
+    limit, sizes = study.content.ledger.block_limit, table["block_bytes"]
+    if limit is not None and (over := int((sizes > limit).sum())):
+        most = f"{sizes.max():,}"
+        _log.warning("%s of %s blocks have more than block_limit (%s bytes), up to %s", over, len(sizes), limit, most)
     return table
 
 

@@ -1,23 +1,32 @@
 """`parley play`: one simulation, live in the terminal, which is left as it was found."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, AsyncExitStack, ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
 from parley.engine.supervisor import temporary_engine
+from parley.errors import UsageError
 from parley.games.base import Outcome
+from parley.play.degenerate import remedy_for
 from parley.play.live_screen import LiveScreen, can_draw
 from parley.play.matrix import decided
 from parley.play.matrix_text import outcome_line
-from parley.play.runner import Exchange, Play, Watcher
-from parley.play.simulate import Answering, engine_places, paid, play_simulation
+from parley.play.runner import Exchange, Play, Watcher, all_of, request
+from parley.play.simulate import Answering, connect, engine_places, paid, play_simulation, policy_of
+from parley.policies import Policy
+from parley.policies.reply_text import read_reply
 from parley.study import Study
-from parley.study.condition import Simulation
+from parley.study.condition import Player, Simulation
+from parley.study.prompt_sent import PromptSent
 from parley.text import one_line
 
+_log = logging.getLogger(__name__)
 _LONGEST_TEXT = 300  # characters of a text
+_SIGN_OF_LIFE_SECONDS = 15.0
 
 
 def play(
@@ -94,9 +103,9 @@ def answering_for(
     entries = {name: entry for each in simulations for name, entry in each.condition.entries.items()}
     places = engine_places(entries, endpoints)
     with ExitStack() as stack:
-        for model in entries:
+        for model, entry in entries.items():
             if model not in places:
-                places[model] = stack.enter_context(temporary_engine(model, study.models_file))
+                places[model] = stack.enter_context(temporary_engine(model, study.models_file, entry))
         budget = stack.enter_context(paid(study, simulations, journals=False))
         yield Answering(places, engine_timeout, budget)
 
@@ -152,3 +161,68 @@ def _reply_lines(
         for key, value in {"thought": exchange.entry.reasoning or "", **texts}.items():
             if text := one_line(value, longest):
                 yield f"      {key}: {text}"
+
+
+# `parley prompts --try`
+
+
+def try_prompts(
+    study: Study,
+    prompts: Sequence[PromptSent],
+    times: int,
+    endpoints: Sequence[Path],
+    engine_timeout: float,
+    show: Callable[[str], None],
+) -> None:
+    """Send each prompt so many times to the model of its agent, and show every reply as it came and as it was read.
+
+    The seeds are those of the attempts in a game, and nothing is recorded. Replies are shown in order, as soon as they
+    are there. Raises UsageError for an agent that no model plays, and EngineError as a game does.
+    """
+    alone = []  # with the agents of one player: no other needs an engine
+    for sent in prompts:
+        if sent.player.entry is None:
+            raise UsageError(f"{sent.ask.agent} is played by {sent.player.label}, which reads no prompt; add --model")
+        groups = tuple(group for group in sent.condition.groups if group.player == sent.player)
+        alone.append(Simulation(replace(sent.condition, groups=groups), sent.seed))
+    waiting = [(number, sent) for number in range(times) for sent in prompts]
+    there: dict[tuple[int, str], Exchange] = {}
+
+    async def ask(number: int, sent: PromptSent, policy: Policy) -> None:
+        entry = await request(Simulation(sent.condition, sent.seed).id, sent.ask, policy, number)
+        reply = read_reply(sent.ask, entry.text, entry.finish_reason, sent.player.reading)
+        there[number, sent.condition.name] = Exchange(sent.ask, entry, reply)
+        while waiting and (key := (waiting[0][0], waiting[0][1].condition.name)) in there:
+            _, sent = waiting.pop(0)
+            show(f"\nreply {key[0] + 1} of {times}" + (f", {key[1]}" if len(prompts) > 1 else ""))
+            for line in _tried_lines(study, sent.player, there[key]):
+                show(line)
+
+    async def ask_all(answering: Answering) -> None:
+        async with AsyncExitStack() as stack:
+            engines = [await connect(stack, simulation, answering) for simulation in alone]
+            policies = [policy_of(sent.player, found) for sent, found in zip(prompts, engines, strict=True)]
+            pairs = list(zip(prompts, policies, strict=True))
+            replies = asyncio.ensure_future(all_of(ask(number, *pair) for number in range(times) for pair in pairs))
+            while not (await asyncio.wait([replies], timeout=_SIGN_OF_LIFE_SECONDS))[0]:
+                _log.info("waiting for the model's replies, %d are there ...", len(there))
+            await replies
+
+    with answering_for(study, alone, endpoints, engine_timeout) as answering:
+        asyncio.run(ask_all(answering))
+
+
+def _tried_lines(study: Study, player: Player, exchange: Exchange) -> Iterator[str]:
+    """Yield a reply as it came, what was read of it, and what it took; characters that print nothing are escaped."""
+    entry, reply = exchange.entry, exchange.reply
+    for line in entry.text.split("\n"):
+        yield "  | " + "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
+    if entry.reasoning:
+        yield f"  thought: {one_line(entry.reasoning)}"
+    if reply.value is not None:
+        yield f"  read: {one_line(reply.value.model_dump_json(exclude_unset=True))}"
+    elif reply.failure is not None:
+        remedy = remedy_for(reply.failure, entry.text, player.model or "", player.entry, study.models_file)
+        yield f"  not read: {reply.failure}: {one_line(reply.detail or '')}; what helps: {remedy}"
+    tokens = f"{entry.prompt_tokens or 'unknown'} tokens of prompt, {entry.completion_tokens or 'unknown'} of reply"
+    yield f"  {entry.seconds:.1f} s, {tokens}, seed {entry.seed}"

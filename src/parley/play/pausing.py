@@ -13,7 +13,7 @@ from pathlib import Path
 from parley import paths
 from parley.errors import PausedError
 from parley.files import open_to_append, read_regular, remove, remove_empty_below, write_atomically
-from parley.play.degenerate import REMEDIES
+from parley.play.degenerate import REMEDIES, remedy_for
 from parley.play.runner import Exchange, Watcher
 from parley.policies import FAILURE_CLASSES, Ask
 from parley.study import Study
@@ -93,9 +93,10 @@ class PauseWatcher(Watcher):
 def _line(model: str, counts: Counter[str | None], last: Exchange, study: Study) -> str:
     unusable = {name: counts[name] for name in REMEDIES}
     most = max(unusable, key=lambda name: unusable[name])
+    remedy = remedy_for(most, last.entry.text, model, study.models.get(model), study.models_file)
     said = one_line(last.entry.text or last.entry.reasoning or "", 80)
     return (
         f"{model}: paused: {sum(unusable.values())} of its first {counts.total()} replies cannot be used, "
-        f"{unusable[most]} of them {most}, the last one begins {said!r}; change {REMEDIES[most]}, and run the same "
+        f"{unusable[most]} of them {most}, the last one begins {said!r}; change {remedy}, and run the same "
         f"command again; parley run {paths.study_command(study.file)} --go-on plays on all the same"
     )

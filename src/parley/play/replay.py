@@ -10,14 +10,14 @@ from pydantic import ValidationError
 
 from parley.errors import RecordError, UsageError
 from parley.games.base import Game, scripted_roles
-from parley.games.playing import playing
+from parley.games.playing import playing, readings
 from parley.play.journal import Entry
 from parley.play.parquet import values
 from parley.play.record import Summary, read_attempts, read_record, read_trace
 from parley.play.runner import Exchange, Play, Watcher, play
 from parley.policies import Ask, Completion
 from parley.policies.kinds import IMPORTED
-from parley.policies.reply_text import read_reply
+from parley.policies.reply_text import Reading, read_reply
 from parley.study.recorded import recorded_game, recorded_simulation
 from parley.text import one_line
 
@@ -64,7 +64,7 @@ def replay_replies(simulation_id: str, game: Game, replies: Iterable[RecordedRep
     attempts: dict[Key, list[RecordedReply]] = defaultdict(list)
     for reply in sorted(replies, key=lambda reply: reply.entry.attempt):
         attempts[reply.entry.round, reply.entry.phase, reply.entry.agent].append(reply)
-    generator = playing(game)
+    generator, read_as = playing(game), readings(game)
     exchanges: list[Exchange] = []
     missing: list[Key] = []
     asks = next(generator)
@@ -75,7 +75,7 @@ def replay_replies(simulation_id: str, game: Game, replies: Iterable[RecordedRep
             tried = attempts.get(key) or [RecordedReply(_nothing(ask))]
             if any(reply.entry.finish_reason == MISSING for reply in tried):
                 missing.append(key)
-            exchanges += [_exchange(ask, reply) for reply in tried]
+            exchanges += [_exchange(ask, reply, read_as[ask.agent]) for reply in tried]
             answers.append(exchanges[-1].reply)
         if len(missing) > _MOST_MISSING + 10 * len(attempts):
             raise RecordError(
@@ -87,10 +87,10 @@ def replay_replies(simulation_id: str, game: Game, replies: Iterable[RecordedRep
             return Play(simulation_id, tuple(exchanges), end.value), missing
 
 
-def _exchange(ask: Ask, reply: RecordedReply) -> Exchange:
+def _exchange(ask: Ask, reply: RecordedReply, reading: Reading) -> Exchange:
     asked = replace(ask, system=reply.system, user=reply.user)
     entry = replace(reply.entry, ask=asked.digest if reply.user else "")
-    return Exchange(asked, entry, read_reply(ask, entry.text, entry.finish_reason))
+    return Exchange(asked, entry, read_reply(ask, entry.text, entry.finish_reason, reading))
 
 
 def _nothing(ask: Ask) -> Entry:

@@ -7,19 +7,19 @@ what was said. It asks nothing that the journal already answers.
 import asyncio
 import time
 from collections import Counter, defaultdict
-from collections.abc import Container, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from parley.errors import BudgetError, JournalError, PausedError
 from parley.games.base import Game, Outcome
-from parley.games.playing import cutting, playing
+from parley.games.playing import playing, readings
 from parley.identity import digest, request_seed
 from parley.play.journal import Entry, Journal, off_loop, requests_json
 from parley.policies import CHANGED, Ask, Policy, Reply, Request, requests_made, said_name, token_count
 from parley.policies.kinds import ScriptedPolicy
-from parley.policies.reply_text import read_reply
+from parley.policies.reply_text import Reading, read_reply
 from parley.study.condition import Player
 from parley.text import one_line, valid_unicode
 
@@ -104,7 +104,7 @@ async def play_async(
     """Play `game` to its end and return what happened; `policies` maps each agent's name to what answers for it."""
     generator = playing(game)
     exchanges: list[Exchange] = []
-    answers = _Answers(simulation_id, policies, game.parameters.retries, cutting(game), journal, watchers)
+    answers = _Answers(simulation_id, policies, game.parameters.retries, readings(game), journal, watchers)
     asks = next(generator)
     while True:
         for watcher in watchers:
@@ -133,12 +133,12 @@ async def all_of(work: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
 
 @dataclass(frozen=True)
 class _Answers:
-    """What answers the asks of one simulation; `cut` are the formats whose texts are cut."""
+    """What answers the asks of one simulation, and how the replies of each agent are read."""
 
     simulation_id: str
     policies: Mapping[str, Policy]
     retries: int
-    cut: Container[str]
+    readings: Mapping[str, Reading]
     journal: Journal | None
     watchers: Sequence[Watcher]
 
@@ -175,10 +175,10 @@ class _Answers:
             if entry is None:
                 for watcher in self.watchers:
                     watcher.requesting(ask)
-                entry = await _request(self.simulation_id, ask, self.policies[ask.agent], attempt)
+                entry = await request(self.simulation_id, ask, self.policies[ask.agent], attempt)
                 if self.journal is not None:
                     self.journal.append(entry)
-            reply = read_reply(ask, entry.text, entry.finish_reason, self.cut)
+            reply = read_reply(ask, entry.text, entry.finish_reason, self.readings[ask.agent])
             took += entry.milliseconds
             attempts.append(Exchange(ask, entry, replace(reply, milliseconds=took)))
             for watcher in self.watchers:
@@ -200,7 +200,8 @@ def _journaled(ask: Ask, attempt: int, journal: Journal | None) -> Entry | None:
     return entry
 
 
-async def _request(simulation_id: str, ask: Ask, policy: Policy, attempt: int) -> Entry:
+async def request(simulation_id: str, ask: Ask, policy: Policy, attempt: int) -> Entry:
+    """Ask once, with the seed of this attempt, and return what came back."""
     seed = request_seed(simulation_id, ask.round, ask.phase, ask.agent, attempt)
     made: list[Request] = []
     started = time.time()

@@ -273,11 +273,11 @@ async def play_simulation(
     if journal is not None:
         _require_models(simulation, journal)
     async with AsyncExitStack() as stack:
-        engines = await _connect(stack, simulation, answering) if simulation.condition.models else {}
+        engines = await connect(stack, simulation, answering) if simulation.condition.models else {}
         provenances = {name: await engine.provenance() for name, engine in engines.items()}
         for text in provenance_warnings({"engines": provenances}):
             _log.warning("%s", text)
-        of_groups = [_policy(group.player, engines) for group in simulation.condition.groups]
+        of_groups = [policy_of(group.player, engines) for group in simulation.condition.groups]
         policies = {seat.name: of_groups[seat.group] for seat in game.seats}
         if simulation.parent is not None:
             policies = forked_policies(simulation, policies)
@@ -299,7 +299,7 @@ def _require_models(simulation: Simulation, journal: Journal) -> None:
             )
 
 
-async def _connect(stack: AsyncExitStack, simulation: Simulation, answering: Answering) -> "dict[str, Engine]":
+async def connect(stack: AsyncExitStack, simulation: Simulation, answering: Answering) -> "dict[str, Engine]":
     """Return the engines, by model, when all of them answer."""
     # Imported here, since a scripted simulation has no use for an HTTP client, whose import takes a tenth of its time.
     from parley.engine.client import Engine
@@ -313,7 +313,7 @@ async def _connect(stack: AsyncExitStack, simulation: Simulation, answering: Ans
     return engines
 
 
-def _policy(player: Player, engines: "Mapping[str, Engine]") -> Policy:
+def policy_of(player: Player, engines: "Mapping[str, Engine]") -> Policy:
     """Return what answers for a player's agents."""
     if rule := player.policy.rule:
         return ScriptedPolicy(rule)

@@ -7,9 +7,9 @@ written becomes the free field.
 
 import json
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -195,12 +195,37 @@ class FreeText(ReplyModel):
     text: Annotated[str, Field(max_length=MAX_FREE_TEXT)]
 
 
-def read_reply(ask: Ask, text: str, finish_reason: str, cut: Container[str] = ()) -> Reply:
-    """Return what a reply says, in the format that was asked for; of agents in `cut`, long texts are cut."""
+class Reading(NamedTuple):
+    """How replies of an agent are read: whether long texts are cut to their fields, and a Markdown fence comes off."""
+
+    cut_texts: bool = False
+    code_fence: bool = False
+
+
+AS_WRITTEN = Reading()
+
+
+_FENCE = "```"
+_FENCE_LINE = re.compile(rf"{_FENCE}[A-Za-z]*")
+
+
+def without_fence(text: str) -> str:
+    """Return what stands in the one Markdown code fence that a text is; the text itself where it is anything else."""
+    first, _, rest = text.strip().partition("\n")
+    inside, _, last = rest.rpartition("\n")
+    fenced = _FENCE_LINE.fullmatch(first.rstrip()) and last.strip() == _FENCE
+    again = any(line.lstrip().startswith(_FENCE) for line in inside.split("\n"))
+    return inside if fenced and not again else text
+
+
+def read_reply(ask: Ask, text: str, finish_reason: str, reading: Reading = AS_WRITTEN) -> Reply:
+    """Return what a reply says, in the format that was asked for."""
+    if reading.code_fence:
+        text = without_fence(text)
     if ask.reply_format == "text":
         return read_text(text, finish_reason, ask.reply_model)
     if ask.reply_format != "free":
-        return parse_reply(text, finish_reason, ask.reply_model, ask.agent in cut)
+        return parse_reply(text, finish_reason, ask.reply_model, reading.cut_texts)
     if finish_reason in _ENDED and not (finish_reason == "length" and text.strip()):
         return parse_reply(text, finish_reason, ask.reply_model)
     if not text.strip():

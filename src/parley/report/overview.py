@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.games.evidence import ARM_AXIS, FIRST, INDEPENDENT
-from parley.report.html import HtmlColumn, HtmlTable, Row, interval_text, table, words
+from parley.games.evidence import ANY, ARM_AXIS, FIRST, INDEPENDENT
+from parley.report.html import HtmlColumn, HtmlTable, Row, estimate, interval_text, table, words
 from parley.statistics.stats import CONFIDENCE
 from parley.study import Study
 from parley.study.condition import SCRIPTED, axes_text
@@ -84,6 +84,29 @@ def talking_sentences(rates: pd.DataFrame, equal_cost: pd.DataFrame, by: Sequenc
     varying = [axis for axis in axes if equal_cost[axis].nunique() > 1]
     groups = [group.to_dict("records") for _, group in equal_cost.groupby(axes, sort=False)]
     return short([_at_equal_cost(rows, axes_text({axis: rows[0][axis] for axis in varying})) for rows in groups], 3)
+
+
+def votes_sentences(votes: pd.DataFrame, conformity: pd.DataFrame, by: Sequence[str]) -> list[str]:
+    """Return, by condition, how many independent votes answers are worth, and how often agents give way to others."""
+    varying = [axis for axis in by if len(votes) and votes[axis].nunique() > 1]
+
+    def where(row: Row) -> str:
+        told = axes_text({axis: row[axis] for axis in varying})
+        return told and f"With {told}: "
+
+    sentences = []
+    for _, rows in votes[votes["effective"].notna()].groupby(list(by), sort=False):
+        first, *_ = told = rows.to_dict("records")
+        worth = [f"{estimate('effective', '.1f')(row)} with their {row['answers']} answers" for row in told]
+        sentences.append(f"{where(first)}{first['voters']} agents are worth {', '.join(worth)}, in independent votes.")
+    gave = estimate("gave_way", "z.0f", scale=100, unit="%")
+    misled = estimate("misled", "z.0f", "misled_low", "misled_high", scale=100, unit="%")
+    ways = [
+        f"{where(row)}{gave(row)} of the answers that others were against were given up for theirs, of right ones "
+        f"{misled(row)} for a wrong one."
+        for row in conformity[conformity["faced"] == ANY].to_dict("records")
+    ]
+    return [*short(sentences, 3), *short(ways, 3)]
 
 
 def _at_equal_cost(rows: Sequence[Mapping[Any, Any]], where: str) -> str:

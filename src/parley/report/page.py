@@ -56,7 +56,10 @@ def report(study: Study, explored: bool = False) -> Path:
         played=overview.played_sentences(study, made["simulations"]),
         varied=overview.study_sentence(study, int(conditions["simulations"].sum())),
         achieved=overview.achieved_table(made["achievable"], study),
-        talking=list(filter(None, overview.talking_sentences(made["decision_rates"], made["equal_cost"], by))),
+        talking=[
+            *filter(None, overview.talking_sentences(made["decision_rates"], made["equal_cost"], by)),
+            *overview.votes_sentences(made["votes"], made["conformity"], by),
+        ],
         made_by=lambda stage: f"parley {stage} {paths.study_argument(study.file)}",
         frozen=frozen_state(study.whole),
         beside=companion_lines(study.whole),
@@ -99,7 +102,7 @@ def _tables(study: Study) -> dict[str, pd.DataFrame]:
 _SHOWN = (
     *("simulations", "conditions", "rates", "quantities", "questions", "contrasts", "noise", "times", "endings"),
     *("quality", "reactions", "behaviors", "margins", "players", "achievable", "regret", "decision_rates"),
-    *("equal_cost", "forks"),
+    *("equal_cost", "votes", "conformity", "forks"),
 )
 
 

@@ -40,7 +40,9 @@ def labels_of_rates(game: type[Game]) -> dict[str, str]:
 
 def labels_of(game: type[Game]) -> dict[str, str]:
     """Return the labels of all that can be compared, by name."""
-    return labels_of_rates(game) | {each.name: each.label for each in (*game.evidence.quantities, *game.evidence.lost)}
+    of = game.evidence
+    quantities = (*of.quantities, *of.lost, *of.about("votes"), *of.of_traces)
+    return labels_of_rates(game) | {each.name: each.label for each in quantities}
 
 
 def value_text(axis: str, value: str) -> str:
@@ -151,7 +153,7 @@ def question_text(question: Question, comparisons: Sequence[Comparison]) -> str:
     if question.text:
         return question.text
     if question.outcomes is not None:
-        said = f"Is {other} as frequent as {one} in the same games"
+        said = f"Is {other} as {'high' if first.kind == 'quantity' else 'frequent'} as {one} in the same games"
     elif question.trend:
         said = f"Does {one} change with {question.trend}, from {first.values[0]} to {first.values[1]}"
     elif one != other:
@@ -201,7 +203,8 @@ def _kinds(question: Question, game: type[Game], where: str, with_arms: bool) ->
     """Return what kind of thing is looked at on either side, and whether it is in [0, 1]."""
     contrasted = (quantity for quantity in game.evidence.quantities if quantity.contrasted)
     of_arms = game.evidence.about("equal_cost") if with_arms else ()
-    quantities = {quantity.name: quantity for quantity in (*contrasted, *game.evidence.lost, *of_arms)}
+    besides = (*game.evidence.lost, *game.evidence.about("votes"), *of_arms, *game.evidence.of_traces)
+    quantities = {quantity.name: quantity for quantity in (*contrasted, *besides)}
     known: dict[str, Kind] = dict.fromkeys(quantities, "quantity")
     known |= dict.fromkeys((i.name for i in game.evidence.indicators), "indicator")
     known |= dict.fromkeys((o.name for o in game.outcomes), "outcome")

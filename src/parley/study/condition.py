@@ -15,7 +15,6 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from parley import paths
-from parley.engine.grammar import cuts_texts
 from parley.engine.models import ModelEntry
 from parley.engine.service.dialect import DEFAULT_CONCURRENT
 from parley.games.base import (
@@ -33,6 +32,7 @@ from parley.games.playing import recast
 from parley.identity import digest
 from parley.policies import Sampling, Tokens
 from parley.policies.kinds import IMPORTED, LLM, ChosenPolicy
+from parley.policies.reply_text import AS_WRITTEN, Reading
 from parley.text.yamlfile import plain
 
 BASE_AXES = ("model", "n", "b", "prompt")  # in the order of the path
@@ -105,6 +105,11 @@ class Player:
         if self.model is None:
             return self.policy.label
         return self.model if self.policy.kind is LLM else f"{self.policy.label}-{self.model}"
+
+    @property
+    def reading(self) -> Reading:
+        """How its replies are read."""
+        return self.entry.reading if self.entry else AS_WRITTEN
 
     def identity(self) -> dict[str, Any]:
         """Return what can change its replies; a model's name in models.yaml cannot."""
@@ -265,11 +270,7 @@ class Condition:
     @property
     def seating(self) -> list[Group]:
         """The groups as the study lists them."""
-        return [
-            Group(g.role, g.count, g.player.policy, cuts_texts(entry.grammar_name if entry else None), g.player.prompt)
-            for g in self.groups
-            for entry in [g.player.entry]
-        ]
+        return [Group(g.role, g.count, g.player.policy, g.player.reading, g.player.prompt) for g in self.groups]
 
     @property
     def playing(self) -> list[Group]:
@@ -418,7 +419,7 @@ class Simulation:
                 return self.before.seats
             at = fork.parents[self.seed].seats
             placed = [(seat.name, at[seat.name], groups[at[seat.name]]) for seat in self.before.seats]
-            return tuple(Seat(name, g.role, g.policy, i, g.cut_texts, g.prompt or prompt) for name, i, g in placed)
+            return tuple(Seat(name, g.role, g.policy, i, g.reading, g.prompt or prompt) for name, i, g in placed)
         return seats_of(condition.game, condition.parameters, groups, prompt, self.seed, seating)[0]
 
     @cached_property

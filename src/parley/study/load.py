@@ -9,16 +9,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, fields, replace
 from os.path import exists, lexists
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from parley import paths
 from parley.engine.models import ModelEntries, ModelEntry, load_models
+from parley.engine.weights import check_source
 from parley.errors import ParleyError, RecordError, UsageError, located
 from parley.games.figure_kinds import KINDS
 from parley.games.registry import GAMES, game_class
 from parley.identity import digest
+from parley.policies.kinds import BY_MODEL
 from parley.study.comparisons import rates_of
-from parley.study.condition import OWN_CODE, SCRIPTED, SERVICES, Condition, Simulation
+from parley.study.condition import OWN_CODE, SCRIPTED, SERVICES, Condition, Player, Simulation
 from parley.study.expand import NOBODY, Expander, check_one_place
 from parley.study.recorded import Forks
 from parley.study.study import Study
@@ -47,16 +50,40 @@ def load_study(
     return _checked(file, written, models_file, recorded or {}, needs_weights)
 
 
-def study_of(name: str, content: Any, models_file: Path | None, needs_weights: bool = True) -> Study:
+def study_of(
+    name: str,
+    content: Any,
+    models_file: Path | None,
+    needs_weights: bool = True,
+    unfiled: Mapping[str, ModelEntry] = MappingProxyType({}),
+) -> Study:
     """Return the study that a file of this name and content would be, which there is none of; raises as `load_study`.
 
-    Messages do not name the file.
+    Messages do not name the file. It may name the models `unfiled`, too, which the models file does not have.
     """
     file = Path(f"{name}.yaml")
     try:
-        return _checked(file, content, models_file, {}, needs_weights)
+        return _checked(file, content, models_file, unfiled, needs_weights)
     except (UsageError, RecordError) as error:
         raise type(error)(re.sub(rf"(?m)^{re.escape(str(file))}: ", "", str(error))) from None
+
+
+def played_by(study: Study, model: str, entry: ModelEntry, role: str) -> Study:
+    """Return a study in which a model plays a role, and all that the same played; raises as `load_study`."""
+    check_source(model, entry, study.models_file)
+    conditions = {}
+    for condition in study.conditions:
+        axes = {**condition.axes, "model": model} if role == study.game.roles[0] else condition.axes
+        before = [group.player for group in condition.groups if group.role == role]
+        groups = tuple(
+            replace(g, player=Player(BY_MODEL, model, entry, g.player.prompt)) if g.player in before else g
+            for g in condition.groups
+        )
+        changed = replace(condition, axes=axes, groups=groups)
+        conditions[changed.name] = changed
+    played = replace(study, conditions=tuple(conditions.values()), models={**study.models, model: entry})
+    _check_services(played, {})
+    return played
 
 
 def _checked(

@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -76,6 +76,12 @@ class PromptSent:
             differing = [axis for axis, value in axes.items() if any(c.axes[axis] != value for c in self.others)]
             remedy = f"choose by --where: {', '.join(differing)}" if differing else "they have the same axes"
             yield f"the first of {len(self.others) + 1} conditions that fit; {remedy}"
+
+    def other(self, study: Study, against: Mapping[str, Any]) -> "PromptSent":
+        """Return what the same agent is asked in that condition `against` which is most like its own."""
+        like = _most_like(self.condition, study, against)
+        query = PromptQuery(self.ask.role, self.ask.agent, self.ask.round, self.ask.phase)
+        return prompt_sent(replace(study, conditions=(like,)), {}, query, self.seed)
 
 
 def prompt_sent(study: Study, where: Mapping[str, Any], query: PromptQuery, seed: int) -> PromptSent:
@@ -306,10 +312,7 @@ def prompt_diff(
     it in most others. Raises UsageError if there is none, or nobody of that role in both.
     """
     first = study.fitting(where)[0]
-    candidates = [condition for condition in study.fitting(against) if condition is not first]
-    if not candidates:
-        raise UsageError(f"{study.file}: {first.name}: --where and --against choose the same condition; choose two")
-    second = max(candidates, key=lambda other: sum(first.axes[axis] == value for axis, value in other.axes.items()))
+    second = _most_like(first, study, against)
     games = [Simulation(condition, seed).game() for condition in (first, second)]
     agent = _agent(games[0], games[1], role)
     sent = [
@@ -324,6 +327,13 @@ def prompt_diff(
     keys = sorted({key: None for texts in sent for key in texts}, key=lambda key: key[0])
     differences = {key: _changed_lines(*(texts.get(key, "") for texts in sent)) for key in keys}
     return PromptDiff(first, second, agent, differences)
+
+
+def _most_like(first: Condition, study: Study, against: Mapping[str, Any]) -> Condition:
+    candidates = [condition for condition in study.fitting(against) if condition is not first]
+    if not candidates:
+        raise UsageError(f"{study.file}: {first.name}: --where and --against choose the same condition; choose two")
+    return max(candidates, key=lambda other: sum(first.axes[axis] == value for axis, value in other.axes.items()))
 
 
 def _agent(one: Game, other: Game, role: str) -> str:

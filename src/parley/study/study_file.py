@@ -166,6 +166,11 @@ class LedgerSettings(StrictModel):
         le=MAX_DIFFICULTY,
         description="Proof of work: zero bits that the hash of each block begins with; each doubles the work.",
     )
+    block_limit: Annotated[int, Field(ge=1)] | None = Field(
+        default=None,
+        exclude_if=lambda limit: limit is None,
+        description="Bytes of a block. How many blocks have more is said when the ledger is made.",
+    )
 
 
 class Drawn(FileModel):

@@ -86,6 +86,8 @@ def test_what_talking_changed_by_hand() -> None:
     names = ["agent_1", "agent_2", "agent_3"]
     found = effect_of_talking("r", names, trace_of("raa", "rar", "aaa"))
     assert found == {
+        "first_accuracy": pytest.approx(1 / 3),
+        "last_accuracy": 0.0,
         "majority_adopted": 1.0,
         "right_present": True,
         "right_voted_out": True,
@@ -157,6 +159,30 @@ def test_conformity_is_found(study_factory: StudyFactory) -> None:
     rows = tables["martingale"].set_index("state")
     assert rows.loc["majority", "low"] > 0
     assert tables["measures"]["majority_adopted"].mean() > 0.9
+
+
+@pytest.mark.promise("Questions ask whether accuracy and confidence rise from the first answers to the last.")
+@pytest.mark.parametrize(
+    ("problems", "outcomes", "model"),
+    [
+        ("arithmetic", ["first_accuracy", "last_accuracy"], {"accuracy": 0.5, "conformity": 0.0, "recognize": 1.0}),
+        ("policies", ["first_confidence", "final_confidence"], {"conformity": 1.0}),
+    ],
+)
+def test_a_question_asks_what_turns_do(
+    problems: str, outcomes: list[str], model: dict[str, Any], study_factory: StudyFactory
+) -> None:
+    asked = [{"name": "gain", "outcomes": outcomes, "smallest": 0.1}]
+    parameters = {"turns": 2, "stop_when_unanimous": False, "problems": problems}
+    grid = {"model": {"name": "solver", **model}, "n": 5, "prompt": "improve"}
+    study = study_factory(grid, game="deliberation", parameters=parameters, seeds=30, questions=asked)
+    for simulation in study.simulations():
+        simulate(study, simulation.record(study.name), [], 1.0)
+    summarize(study)
+    [row] = read_table(study.name, "questions").to_dict("records")
+    measures = read_table(study.name, "measures")
+    assert row["value_from"] == pytest.approx(measures[outcomes[0]].mean())
+    assert row["low"] > 0
 
 
 @pytest.mark.promise(

@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from parley.errors import UsageError
 from parley.games.base import Game, new_game
 from parley.games.deliberation.game import DeliberationGame
-from parley.games.deliberation.parameters import DeliberationParameters
+from parley.games.deliberation.parameters import DeliberationParameters, DeliberationView
 from parley.games.parameters import Group
 from parley.games.problems.problem import Problem
+from parley.play.runner import play
 from parley.policies import Reply
+from parley.policies.kinds import ScriptedPolicy
 from support.playing import answering, new_deliberation
 from support.playthrough import simulation_of
 
@@ -37,7 +39,11 @@ CANNOT_BE_PLAYED: list[tuple[dict[str, Any], list[Group], str]] = [
     ({"fewest_honest": 3}, agents(2, 2), "fewest_honest: 3: a panel has 2"),
     ({"reading": "strict", "problems": "wason"}, agents(3), "reading: strict"),
 ]
-OUT_OF_RANGE: list[dict[str, Any]] = [{"hears": "nobody", "problems": "policies"}, {"redeliberations": 1}]
+OUT_OF_RANGE: list[dict[str, Any]] = [
+    {"hears": "nobody", "problems": "policies"},
+    {"redeliberations": 1},
+    {"order": "in_turn", "hears": "nobody"},
+]
 
 
 def test_what_cannot_be_played_is_refused() -> None:
@@ -65,6 +71,35 @@ def asks_of(game: Game) -> list[list[Any]]:
             phases.append(asks)
             asks = playing.send([Reply(ask.reply_model.model_validate(REPLY)) for ask in asks])
     return phases
+
+
+@pytest.mark.promise(
+    "Speaking in turn, agents hear those before them as they have just answered; at once, nobody does."
+)
+@pytest.mark.parametrize(
+    ("order", "second"),
+    [("at_once", ["4", "1", "2", "3"]), ("in_turn", ["4", "4", "4", "4"])],
+)
+def test_who_repeats_the_agent_before_it_says_in_turn_what_that_one_has_just_said(
+    order: str, second: list[str]
+) -> None:
+    """Four agents say 1 to 4, then each what it hears of the one before it, the first of them of the last."""
+
+    def repeat(view: DeliberationView, rng: object) -> dict[str, str]:
+        number = int(view.agent[-1])
+        answer = view.heard.get(f"agent_{(number - 2) % 4 + 1}") or number
+        return {"argument": "So it was said.", "answer": str(answer)}
+
+    game = new_deliberation("hhhh", order=order, turns=1, reply_format="json")
+    played = play("game", game, {seat.name: ScriptedPolicy(repeat) for seat in game.seats})
+    first, last = played.outcome.trace
+    assert (list(first["answers"].values()), list(last["answers"].values())) == (["1", "2", "3", "4"], second)
+    told = [exchange.ask.user for exchange in played.exchanges if exchange.ask.phase == "reflect"]
+    assert [f'agent_{(place - 1) % 4 + 1}: "{answer}"' in told[place] for place, answer in enumerate(second)] == [
+        True
+    ] * 4
+    # Of the three others that an agent hears no answer leads; in turn the third and the fourth hear 4 lead.
+    assert last["measures"]["conformity"] == (1.0 if order == "in_turn" else None)
 
 
 @pytest.mark.promise("Who hears nobody is told of nobody, and asked as often as who talks.")

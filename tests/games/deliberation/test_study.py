@@ -115,6 +115,6 @@ def test_the_paper_s_study_has_its_agents_turns_and_problems() -> None:
     study = load_study(REPOSITORY / "config" / "deliberation.yaml")
     axes = {name: {condition.axes[name] for condition in study.conditions} for name in ("n", "turns", "problems", "b")}
     assert (axes["n"], axes["turns"], axes["b"]) == ({3, 4, 5}, {2, 3}, {0, 1})
-    assert axes["problems"] == {"arithmetic", "gsm8k-test", "delidata"}
+    assert axes["problems"] == {"arithmetic", "gsm8k-test", "delidata", "policies"}
     with pytest.raises(UsageError, match=r"data/\w+: no such file or folder"):
         require_means(study, {str(simulation.record(study.name)) for simulation in study.simulations()}, here=False)

@@ -32,7 +32,7 @@ OUT_OF_RANGE: list[tuple[dict[str, Any], str]] = [
     ({"cooperative_words": ["two words"]}, "not one word"),
     ({"cooperative_words": ["stag", "Hare"]}, "promises no stag"),
     ({"cheap_talk": False, "nudge": True}, "nudge is about words"),
-    ({**PAPER, "stag": 9}, "stag: 10, not 9"),
+    ({**PAPER, "cheap_talk": False, "links_told": True}, "set links_told: false"),
     ({**PAPER, "reply_format": "text"}, "reply_format: json"),
 ]
 

@@ -2,6 +2,7 @@
 
 import re
 from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
@@ -96,6 +97,38 @@ def test_the_published_prompts_are_told_of_as_many_players_as_there_are() -> Non
     for told in ("There are 6 players in total.", "If ALL 6 players choose", "The 6 words broadcast by all players"):
         assert told in asks[-1]
     assert not [text for text in asks if "4 players" in text or "4 words" in text]
+
+
+PAYOFFS = ({}, {"stag": 12, "alone": 1, "hare": 5}, r"(?<!\n)(?<!Round )(?<!Player )\b(10|0|3)\b")
+ENOUGH = ({"needed": 4}, {"needed": 3}, "(?<=least )4|(?<=LEAST )4")
+IN_PLACE_OF = {"10": "12", "0": "1", "3": "5", "4": "3"}
+
+
+@pytest.mark.promise("Other payoffs change their numbers in the published prompts and histories, and nothing else.")
+@pytest.mark.parametrize(("rules", "others", "numbers"), [PAYOFFS, ENOUGH])
+def test_other_payoffs_change_their_numbers_in_the_published_prompts_and_nothing_else(
+    rules: dict[str, Any], others: dict[str, Any], numbers: str
+) -> None:
+    two = [hunt("hhhh", "ssss", "sshh", "ssss", rules="published", **given) for given in (rules, others)]
+    for before, after in zip(*([ask for asks in played.phases for ask in asks] for played in two), strict=True):
+        assert before.system == after.system
+        assert after.user == re.sub(numbers, lambda printed: IN_PLACE_OF[printed[0]], before.user) != before.user
+
+
+@pytest.mark.parametrize(("actions", "points"), [("sssh", [12, 12, 12, 5]), ("sshh", [1, 1, 5, 5])])
+def test_who_hunts_under_the_published_rules_is_paid_as_the_prompts_say(actions: str, points: list[int]) -> None:
+    played = hunt("hhhh", actions, rules="published", needed=3, **PAYOFFS[1])
+    assert list(played.outcome.trace[0]["points"].values()) == points
+    assert "If at least 3 of all 4 players hunt the stag, each of them gets 12" in played.ask(1, "signal", 1).user
+
+
+def test_without_cheap_talk_the_published_prompts_speak_of_no_words() -> None:
+    silent, talking = (hunt("hhhh", "ssss", "ssss", rules="published", cheap_talk=talk) for talk in (False, True))
+    assert [asks[0].phase for asks in silent.phases] == ["act", "act"]
+    text, printed = (played.ask(1, "act", 1).user for played in (silent, talking))
+    assert not re.search("word|broadcast|communicat", text, re.IGNORECASE)
+    new = [line for line in text.splitlines() if line not in printed.splitlines()]
+    assert [line[:31] for line in new] == ["Provide your step-by-step reaso"]
 
 
 # Words

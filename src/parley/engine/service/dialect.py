@@ -135,6 +135,11 @@ class Dialect(BaseModel):
         description="Whether `<think>...</think>` and similar tags are taken off a reply as reasoning. By default "
         "they are, and a warning says so. Part of the identity.",
     )
+    code_fence: _Flag = Field(
+        default=False,
+        description="Whether the Markdown code fence that a whole reply stands in is taken off before it is read; the "
+        "record keeps the reply as it came. Part of the identity.",
+    )
     lists_models: _Flag = Field(
         default=True, description="Whether `GET /models` is asked before the first request, for the model's name."
     )

@@ -141,9 +141,7 @@ class Service:
         answer = f"{self.who} answered {error.status}: {self.redacted(error.message) or 'nothing more'}"
         not_taken = "if it does not take a key of the request, change the dialect in its entry"
         if self.dialect.structured == "tool" and ("tool" in error.words or "Anthropic" in error.words):
-            not_taken = (
-                "of vLLM and proxies take api: chat in the dialect of its entry, where a schema holds replies"
-            )
+            not_taken = "of vLLM and proxies take api: chat in the dialect of its entry, where a schema holds replies"
         remedies = {
             **dict.fromkeys((400, 422), not_taken),
             **dict.fromkeys((401, 403), f"check the key in {variable}" if variable else "name source.key_variable"),

@@ -15,7 +15,15 @@ from typing import Any
 
 from parley.games.base import Outcome
 from parley.games.deliberation.parameters import DeliberationParameters, DeliberationTurn, Value, value_text, values_of
-from parley.games.deliberation.turns import chance_right, diagnosis, graded, plurality, turn_of_consensus, unanimous
+from parley.games.deliberation.turns import (
+    chance_right,
+    diagnosis,
+    graded,
+    heard_values,
+    plurality,
+    turn_of_consensus,
+    unanimous,
+)
 from parley.games.evidence import OutcomeClass
 from parley.games.problems.numbers import Reading, read_as
 from parley.games.problems.problem import Problem
@@ -104,7 +112,7 @@ def last_panel(trace: Sequence[DeliberationTurn]) -> list[DeliberationTurn]:
 def effect_of_talking(
     right: Value | None, honest: Collection[str], trace: Sequence[DeliberationTurn]
 ) -> dict[str, Any]:
-    """Return what talking changed in the answers of honest agents of the last panel (meanings: columns.yaml)."""
+    """Return what talking changed in the answers of the last panel (meanings: columns.yaml)."""
     turns = last_panel(trace)
     names = [name for name in turns[0]["answers"] if name in honest]
     course = [values_of(entry, names) for entry in turns]
@@ -122,8 +130,11 @@ def effect_of_talking(
             lost += before[place] == right != after[place]
             if before[place] != right == after[place]:
                 gained += 1
-                heard_first += right in values_of(turns[number - 1], turns[number]["heard"][name])
+                heard_first += right in heard_values(turns[number - 1], turns[number], name)
+    first_of_all, last_of_all = (values_of(entry, list(entry["answers"])) for entry in (turns[0], turns[-1]))
     return changes | {
+        "first_accuracy": first_of_all.count(right) / len(first_of_all),
+        "last_accuracy": last_of_all.count(right) / len(last_of_all),
         "right_present": present,
         "right_voted_out": present and last != right,
         "right_to_wrong_changes": lost,

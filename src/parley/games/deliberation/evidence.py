@@ -128,6 +128,12 @@ QUANTITIES = (
     Quantity("unreadable", "answers that could not be read"),
 )
 
+OF_TRACES = (
+    Quantity("first_accuracy", "right first answers (share of all agents)", share=True),
+    Quantity("last_accuracy", "right last answers (share of all agents)", share=True),
+    Quantity("first_confidence", "confidence C in the first answers", share=True),
+)
+
 FIGURES = (
     FigureSpec(
         name="accuracy_by_turn",
@@ -194,10 +200,27 @@ FIGURES = (
         kind="quantities",
         title="Time to the verdict",
         caption="Mean time until agents agreed or hung, by agents, turns or what else varies: the whole, and the "
-        "slowest reply of each turn, added up, of the initial round and of reflection (after Table II of the paper). "
+        "slowest reply of each turn, added up, of the initial round and of reflection (TRC, IR and RR of Table II of "
+        "the paper). "
         "Scripted agents take none. Times are the machine's: no part of the results.",
         x="n",
         of=("seconds", "seconds_initial", "seconds_reflect"),
+    ),
+    FigureSpec(
+        name="effective_votes",
+        kind="votes",
+        title="Votes that answers are worth",
+        caption="How many independent votes would vary from problem to problem as much as those of the honest agents: "
+        "as many as agents where errors are independent, 1 where all answer alike.",
+        x="n",
+    ),
+    FigureSpec(
+        name="conformity",
+        kind="faced",
+        title="Giving way to others",
+        caption="Share of answers that honest agents gave up for the one held most against theirs, by how many of "
+        "those they heard held it, and of right answers that were so given up for a wrong one.",
+        x="others who hold it",
     ),
     ENDINGS,
     OUTCOMES_BY_BYZANTINE,
@@ -206,7 +229,7 @@ FIGURES = (
 
 
 # What they show needs problems that have a right answer, or that have none.
-_OF_RIGHT_ANSWERS = ("accuracy_by_turn", "deliberation_gain")
+_OF_RIGHT_ANSWERS = ("accuracy_by_turn", "deliberation_gain", "effective_votes", "conformity")
 _OF_POLICIES = ("confidence_by_turn",)
 
 
@@ -217,6 +240,14 @@ TABLES = (
         "equal_cost",
         "parley.games.deliberation.talking:EqualCost",
         (Quantity("right_at_equal_cost", "plurality at the end is right, at the cost of talking", share=True),),
+    ),
+    TableSpec(
+        "votes",
+        "parley.games.deliberation.votes:Votes",
+        (
+            Quantity("effective_votes", "independent votes that answers at the end are worth", signed=True),
+            Quantity("lost_by_dependence", "right majorities lost as errors go together", signed=True),
+        ),
     ),
 )
 
@@ -243,6 +274,7 @@ class DeliberationEvidence(Evidence[DeliberationParameters, DeliberationTurn]):
     measures = MEASURES
     indicators = INDICATORS
     quantities = QUANTITIES
+    of_traces = OF_TRACES
     tables = TABLES
     paired_by = ("problem",)
     round_name = "turn"
@@ -299,7 +331,8 @@ class DeliberationEvidence(Evidence[DeliberationParameters, DeliberationTurn]):
         trace: Sequence[DeliberationTurn],
     ) -> Mapping[str, Any]:
         """Return what talking changed in the answers of the last panel."""
-        return effect_of_talking(outcome["metrics"]["right_answer"], honest, trace)
+        changed = effect_of_talking(outcome["metrics"]["right_answer"], honest, trace)
+        return {**changed, "first_confidence": last_panel(trace)[0]["measures"]["confidence"]}
 
     def of_agents(
         self, metrics: Mapping[str, Any], trace: Sequence[DeliberationTurn]

@@ -16,6 +16,7 @@ from parley.games.deliberation import decisions
 from parley.games.deliberation.evidence import DeliberationEvidence
 from parley.games.deliberation.parameters import (
     ANOTHER_PROBLEM,
+    IN_TURN,
     DeliberationParameters,
     DeliberationTurn,
     DeliberationView,
@@ -167,7 +168,7 @@ class DeliberationGame(Game[DeliberationParameters]):
         # What talk decides is the plurality at its end where nobody deliberates again.
         if not talks or p.redeliberations or dealt or not p.definitive:
             return {}
-        alone = {"hears": "nobody"}
+        alone = {"hears": "nobody", "order": "at_once"}
         answers = {**alone, "turns": 0, "topology": "complete", "panel_size": None}
         return {
             "independent": (answers, 3 * agents * (p.turns + 1)),
@@ -216,8 +217,12 @@ class DeliberationGame(Game[DeliberationParameters]):
         for number in range(p.turns + 1):
             heard = heard_by(names, self._reach, p.hears, number) if number else dict.fromkeys(names, ())
             before = turns[-1] if turns else None
-            replies = yield [self._ask(name, number, before, heard[name]) for name in names]
-            milliseconds += max((reply.milliseconds for reply in replies), default=0)
+            if before and p.order == IN_TURN:
+                replies = yield from self._one_by_one(number, before, heard)
+                milliseconds += sum(reply.milliseconds for reply in replies)
+            else:
+                replies = yield [self._ask(name, number, before, heard[name]) for name in names]
+                milliseconds += max((reply.milliseconds for reply in replies), default=0)
             if self._aside:  # nobody heard of the problem at hand
                 heard = dict.fromkeys(names, ())
             turns.append(self._turn(number, before, replies, heard))
@@ -225,6 +230,18 @@ class DeliberationGame(Game[DeliberationParameters]):
             if (ended := verdict(p, honest, turns, milliseconds)) is not None:
                 turns[-1]["verdict"] = ended
                 return
+
+    def _one_by_one(
+        self, number: int, before: DeliberationTurn, heard: Mapping[str, Sequence[str]]
+    ) -> Generator[list[Ask], list[Reply], list[Reply]]:
+        """Ask one agent after the other: what it hears of those before it is what they have just answered."""
+        replies, latest = list[Reply](), before
+        for name in self._panel:
+            replies += yield [self._ask(name, number, latest, heard[name])]
+            value, said = self._read(replies[-1], self.problem)
+            answers, texts = {**latest["answers"], name: value}, {**latest["said"], name: said}
+            latest = {**latest, "answers": answers, "said": texts}
+        return replies
 
     def _ask_another_problem(self) -> Generator[list[Ask], list[Reply], None]:
         """Keep what the agents answer to the other problem, where there is one."""
@@ -307,6 +324,8 @@ class DeliberationGame(Game[DeliberationParameters]):
             "heard": {name: list(peers) for name, peers in heard.items()},
             "measures": {},
         }
+        if number and p.order == IN_TURN:
+            entry["in_turn"] = True
         entry["measures"] = turn_measures(self.problem, honest, before, entry, p.theta)
         if not number:
             prioritized = {} if self.problem.definitive else {"theta": str(p.theta), "matching": MATCHING}
@@ -320,6 +339,7 @@ class DeliberationGame(Game[DeliberationParameters]):
                 "fewest_honest": p.fewest_honest,
                 "redeliberations": p.redeliberations,
                 "hears": p.hears,
+                **({"order": p.order} if p.order == IN_TURN else {}),
                 "reading": p.reading,
                 "topology": str(p.topology),
                 "links": self._links(),

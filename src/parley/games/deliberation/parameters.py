@@ -21,6 +21,7 @@ from parley.policies import ReplyFormat, Sampling
 from parley.policies.reply_text import ReplyModel
 from parley.text import one_line
 
+IN_TURN = "in_turn"  # of `order`
 ANOTHER_PROBLEM = "another_problem"  # of `hears`, and of the phase in which agents answer it
 
 
@@ -45,6 +46,11 @@ class DeliberationParameters(GameParameters):
         description="Whose last answers an agent gets: all others'; one other's, the next one each turn (neighbor); "
         "nobody's; or, in their place, what all others answered to another problem (a placebo).",
     )
+    order: Literal["at_once", "in_turn"] = newer_field(
+        default="at_once",
+        description="How agents speak in a turn of reflection: all at once, hearing answers of the turn before; or "
+        "one after the other (in_turn), each hearing those who spoke before it as they have just answered.",
+    )
     topology: Topology = Field(
         default=Complete(),
         description="The links over which answers spread: an agent hears whom gossip reaches; the ledger counts it.",
@@ -56,8 +62,8 @@ class DeliberationParameters(GameParameters):
         default=None,
         ge=1,
         le=1_000_000,
-        description="Seconds of answering after which it is hung: the slowest reply of each turn, added up. Then "
-        "results hang on the engine's speed.",
+        description="Seconds of answering after which it is hung: the slowest reply of each turn (all, in_turn), "
+        "added up. Then results hang on the engine's speed.",
     )
     fewest_honest: Count = Field(
         default=0,
@@ -118,6 +124,8 @@ class DeliberationParameters(GameParameters):
     def _fits_together(self) -> "DeliberationParameters":
         if self.hears in ("nobody", ANOTHER_PROBLEM) and not self.definitive:
             raise ValueError(f"hears: {self.hears} needs problems with a right answer; policies have none")
+        if self.hears in ("nobody", ANOTHER_PROBLEM) and self.order == IN_TURN:
+            raise ValueError(f"order: {IN_TURN}: with hears: {self.hears} nobody hears who speaks first; remove it")
         if self.redeliberations and self.panel_size is None:
             raise ValueError(
                 "redeliberations needs a panel_size below the number of agents: a hung problem goes to another set "
@@ -246,6 +254,7 @@ class DeliberationTurn(TypedDict):
     answers: Mapping[str, Value | None]
     said: Mapping[str, Said | None]  # None of an agent that was silent
     heard: Mapping[str, list[str]]  # whose last answers each agent got
+    in_turn: NotRequired[bool]  # whether one spoke after the other, so that some heard answers of this same turn
     measures: Mapping[str, float | None]
     subject: NotRequired[Mapping[str, Any]]  # in the first turn of each: the problem, and by which rules
     rules: NotRequired[Mapping[str, Any]]

@@ -7,9 +7,17 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import takewhile
 from typing import Any
 
-from parley.games.deliberation.parameters import DeliberationParameters, DeliberationTurn, Value, Verdict, values_of
+from parley.games.deliberation.parameters import (
+    IN_TURN,
+    DeliberationParameters,
+    DeliberationTurn,
+    Value,
+    Verdict,
+    values_of,
+)
 from parley.games.evidence import Session
 from parley.games.parameters import held_at_last, share_of
 from parley.games.problems.problem import Problem, read_answer
@@ -62,6 +70,12 @@ def chance_right(answers: Sequence[Value | None], right: Value) -> float:
     return leading.count(right) / max(1, len(leading))
 
 
+def heard_values(before: DeliberationTurn, now: DeliberationTurn, name: str) -> list[Value | None]:
+    """Return the answers that an agent heard in a turn; where agents speak in turn, some of them are of the same."""
+    spoke = [*takewhile(name.__ne__, now["answers"])] if now.get(IN_TURN) else []
+    return [value for peer in now["heard"][name] for value in values_of(now if peer in spoke else before, [peer])]
+
+
 @dataclass(frozen=True, slots=True)
 class Graded:
     """The level A of each policy that anyone named, those accepted at θ, and the confidence C: their mean level."""
@@ -94,7 +108,7 @@ def turn_measures(
         owns = values_of(before, honest)
         was_right = [own == problem.answer for own in owns]
         for name, own, value in zip(honest, owns, values, strict=True):
-            leading = plurality(values_of(before, now["heard"][name]))
+            leading = plurality(heard_values(before, now, name))
             if own is not None and leading is not None and leading != own:
                 went_over.append(value == leading)
     pairs = list(zip(was_right, right, strict=False))  # none in the initial round

@@ -193,7 +193,8 @@ class StagHuntParameters(GameParameters):
         default="parley",
         description="Parley's prompts, or those of the paper's appendix A, word for word, with other defaults: 5 "
         "rounds, temperature 0, 512 tokens, points shown; an unusable reply is asked for once more, and if that fails "
-        "the round is excluded from the statistics.",
+        "the round is excluded from the statistics. Other payoffs, `needed` or no cheap talk change the words that "
+        "print them, and no others.",
     )
     rounds: Positive = Field(default=10, description="Rounds; all are played.")
     cheap_talk: bool = Field(
@@ -270,11 +271,15 @@ class StagHuntParameters(GameParameters):
 
     @model_validator(mode="after")
     def _as_published(self) -> "StagHuntParameters":
-        if self.rules != PUBLISHED:
-            return self
-        for name, printed in _PRINTED.items():
-            if (value := getattr(self, name)) != printed:
-                raise ValueError(f"rules: {PUBLISHED}: its prompts are for {name}: {printed}, not {value}; remove it")
+        if self.rules == PUBLISHED and self.reply_format != "json":
+            raise ValueError(
+                f"rules: {PUBLISHED}: its prompts are for reply_format: json, not {self.reply_format}; remove it"
+            )
+        if self.rules == PUBLISHED and self.links_told and not self.cheap_talk:
+            raise ValueError(
+                f"rules: {PUBLISHED}: its prompts tell whose messages one sees, and cheap_talk: false has none; set "
+                "links_told: false"
+            )
         return self
 
     @model_validator(mode="after")
@@ -300,17 +305,6 @@ class StagHuntParameters(GameParameters):
     def hunters_needed(self, n: int) -> int:
         """Return how many of `n` players must hunt the stag for a hunt to succeed."""
         return n if self.needed == ALL else int(self.needed)
-
-
-# What the published prompts print, so that nothing else can be played with them.
-_PRINTED: Mapping[str, Any] = {
-    "stag": 10,
-    "alone": 0,
-    "hare": 3,
-    "needed": ALL,
-    "cheap_talk": True,
-    "reply_format": "json",
-}
 
 
 class _StagHuntReply(ReplyModel):

@@ -134,8 +134,8 @@ class StagHuntPrompts(Prompts[StagHuntParameters]):
 # Files are named after the sections: A, A.1 (communication), A.2 (action), A.3 (who sees whom). Those called `own_`
 # are Parley's: what the paper does not print, as its history; ours has the same content.
 #
-# They print four players. Another number, or none (A.4), is put in the place of each printed one before anything is
-# filled in.
+# They print four players, who all have to hunt, and the payoffs. Another number of players, or none (A.4), other rules
+# and payoffs are put in the place of the printed ones before anything is filled in.
 
 
 AGAIN = "_again"  # what the phase of a repeated question is called besides
@@ -148,6 +148,22 @@ _COUNTS: Mapping[str, tuple[str, str]] = {
     "ALL 4 players": ("ALL {n} players", "ALL players"),
     "All 4 players'": ("All {n} players'", "All players'"),
     "The 4 words": ("The {n} words", "The words"),
+}
+# What stands for each printed payoff, which are 10, 0 and 3.
+_PAYOFFS: Mapping[str, str] = {
+    "gets 10 points": "gets {stag} points",
+    "stag hunters get 0": "stag hunters get {alone}",
+    "hare hunters get 3": "hare hunters get {hare}",
+}
+# What stands for the words that say that all have to hunt, where some are enough.
+_SOME_NEEDED: Mapping[str, str] = {
+    "If all 4 players hunt": "If at least {needed} of all 4 players hunt",
+    "If ALL 4 players choose": "If AT LEAST {needed} of ALL 4 players choose",
+    "everyone gets 10 points": "each of them gets 10 points",
+    "If anyone hunts a hare": "If fewer do",
+    "If ANY player chooses 'Hunt Hare'": "If FEWER do",
+    "get 0 and hare": "get 0. In any case hare",
+    "get 0, hare": "get 0. In any case hare",
 }
 _WORDS_OF_THE_ROUND = (
     "### CURRENT ROUND INFORMATION\nThe 4 words broadcast by all players in the communication phase are:"
@@ -162,13 +178,16 @@ def agent_name(name: str) -> str:
 
 def _published_phases(p: StagHuntParameters) -> list[Phase]:
     """Return what is asked with these parameters; the prompts themselves ask for the form of a reply."""
-    stems = ["own_again_signal", "own_again_act"]
+    users = {"signal": "a1_communication"} if p.cheap_talk else {}
+    users |= {"act": "a2_action"}
+    stems = [f"own_again_{phase}" for phase in users]
     stems += ["a3_broadcast", "a3_ring", "a3_star_hub", "a3_star_spoke", "own_nobody"] if p.links_told else []
     pieces = [f"{BYZANTINE}_{AIM}", *(f"{PUBLISHED}_{stem}" for stem in stems)]
     pieces += [*(["nudge"] if p.nudge else []), *(["payoff_note"] if p.payoff_note else [])]
-    users = {"signal": f"{PUBLISHED}_a1_communication", "act": f"{PUBLISHED}_a2_action"}
     system = f"{PUBLISHED}_a_system"
-    return [Phase(phase, system=system, user=user, pieces=tuple(pieces)) for phase, user in users.items()]
+    return [
+        Phase(phase, system=system, user=f"{PUBLISHED}_{user}", pieces=tuple(pieces)) for phase, user in users.items()
+    ]
 
 
 def published_user(
@@ -187,7 +206,10 @@ def published_user(
     if p.payoff_note:
         sentence = "hare hunters get 3." if phase == "signal" else "hare hunters get 3 each."
         text = text.replace(sentence, f"{sentence} {texts['payoff_note']}")
-    if phase == "act":
+    if not p.cheap_talk:
+        text = text.replace(f"{_WORDS_OF_THE_ROUND}\n{{comm_str}}\n\n", "")
+        text = text.replace("Based on the words you have seen, provide", "Provide")
+    elif phase == "act":
         if p.links_told:
             seen = f"### COMMUNICATION VISIBILITY\n{texts[visibility]}\n\n### MESSAGES YOU CAN SEE"
             text = text.replace(_WORDS_OF_THE_ROUND, seen)
@@ -195,6 +217,9 @@ def published_user(
             text = text.replace("The 4 words", "The words")  # as many as are shown, and not as there are players
         if p.nudge:
             text = text.replace(_REASONING, f'{_REASONING[:-1]} {texts["nudge"]}"')
+    rules = _PAYOFFS if p.needed == ALL else {**_SOME_NEEDED, **_PAYOFFS}
+    for printed, instead in rules.items():
+        text = text.replace(printed, instead.format(needed=p.needed, stag=p.stag, alone=p.alone, hare=p.hare))
     for printed, (counted, uncounted) in _COUNTS.items():
         text = text.replace(printed, counted.format(n=players) if p.count_told else uncounted)
     return text

@@ -15,7 +15,7 @@ from pydantic_core import from_json
 from parley.errors import JournalError, ParleyError
 from parley.games.base import Game, Outcome
 from parley.games.evidence import State, Timeline, TimelineCell
-from parley.games.playing import cutting, playing
+from parley.games.playing import playing, readings
 from parley.play.degenerate import MEANINGS, degenerate_class, degenerate_of
 from parley.play.forks import SILENCED
 from parley.play.journal import ENTRY_FIELDS, Entry, journal_id, journaled, last_sent
@@ -146,7 +146,7 @@ def running_attempts(file: ShownFile, game: Game) -> tuple[list[Attempt], int | 
         entries[entry.round, entry.phase, entry.agent].append(entry)
     attempts: list[Attempt] = []
     until: int | None = None
-    asked, cut, generator = models_of(file.simulation), cutting(game), playing(game)
+    asked, read_as, generator = models_of(file.simulation), readings(game), playing(game)
     asks = next(generator)
     for _ in range(_MOST_PHASES):
         replies = []
@@ -155,7 +155,7 @@ def running_attempts(file: ShownFile, game: Game) -> tuple[list[Attempt], int | 
             for entry in entries.get((ask.round, ask.phase, ask.agent), ()):
                 if entry.ask != ask.digest:
                     raise JournalError(f"{file.path}: answers another question; another version wrote it")
-                reply = read_reply(ask, entry.text, entry.finish_reason, cut)
+                reply = read_reply(ask, entry.text, entry.finish_reason, read_as[ask.agent])
                 sent = last_sent(ask, entry)
                 degenerate = _degenerate(Exchange(ask, entry, reply)) if ask.agent in asked else ""
                 about = (reply.failure, reply.detail, sent.sampling.temperature, _plain(reply.value), False)

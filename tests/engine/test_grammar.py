@@ -54,15 +54,6 @@ def test_white_space_is_allowed_and_bounded() -> None:
         assert _is_grammar_accept_string(grammar, text.replace("%", between)) is accepted, between
 
 
-def test_no_text_of_a_service_s_schema_has_a_pattern_and_a_length() -> None:
-    """As vLLM refuses the whole request then, in xgrammar's name."""
-    for model in MODELS:
-        request = constraint(replace(first_ask(), reply_model=model), of_service=True)
-        fields = request["response_format"]["json_schema"]["schema"]["properties"].values()
-        parts = [part for field in fields for part in (field, field.get("items", {}))]
-        assert not [part for part in parts if {"pattern", "maxLength"} <= set(part)], model
-
-
 def longest_bound(schema: Any) -> int:
     """Return the largest number of characters that a schema counts, as a length or within a pattern."""
     if not isinstance(schema, list | dict):

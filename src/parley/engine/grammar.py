@@ -48,15 +48,8 @@ def constraint(
     if dialect.structured == "json_object":
         return {"response_format": {"type": "json_object"}}
     schema = json_schema(ask.reply_model)
-    schema = _rewritten(schema, frozenset(), _bound_once) if dialect.schema_lengths else _strict(schema)
-    named = {"name": ask.phase, "schema": schema, "strict": True}
+    named = {"name": ask.phase, "schema": schema if dialect.schema_lengths else _strict(schema), "strict": True}
     return {"response_format": {"type": "json_schema", "json_schema": named}}
-
-
-def _bound_once(part: dict[str, Any]) -> None:
-    """Leave out the length of a text that has a pattern, which bounds it: vLLM refuses both (xgrammar issue 966)."""
-    if "pattern" in part:
-        part.pop("maxLength", None)
 
 
 @cache

@@ -140,6 +140,8 @@ class Service:
         status, variable = 402 if error.wants_money else error.status, self.key_variable
         answer = f"{self.who} answered {error.status}: {self.redacted(error.message) or 'nothing more'}"
         not_taken = "if it does not take a key of the request, change the dialect in its entry"
+        if self.dialect.schema_lengths and "schema" in error.words:  # vLLM, of a text with a pattern and a length
+            not_taken = "write schema_lengths: false in the dialect of its entry"
         if self.dialect.structured == "tool" and ("tool" in error.words or "Anthropic" in error.words):
             not_taken = "of vLLM and proxies take api: chat in the dialect of its entry, where a schema holds replies"
         remedies = {

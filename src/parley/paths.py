@@ -56,6 +56,7 @@ TABLES = (
     "forks",
     "influences",
     "margins",
+    "paper",
     "questions",
     "manifest",
 )

@@ -127,6 +127,11 @@ def check_key(model: str, variable: str, url: str) -> None:
     port = parts.port or (443 if is_safe else 80)
     places = {host, f"[{host}]:{port}" if ":" in host else f"{host}:{port}"}
     if MAKERS.get(variable) != host and places.isdisjoint(map(str.lower, _allowed().get(variable, []))):
+        if host.endswith(".invalid"):  # which resolves nowhere (RFC 2606)
+            raise UsageError(
+                f"{model}: its entry is a placeholder, as are all with the host {host}; write url and served of a "
+                "service of yours into its source in models.yaml"
+            )
         raise UsageError(
             f"{model}: its entry sends the key in {variable} to {host}; if it belongs there, say so once: parley "
             f"allow-key {variable}={host} (in jobs and CI: {_ALLOWED}={variable}={host})"

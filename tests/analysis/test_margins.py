@@ -11,12 +11,11 @@ from parley.analysis.margins import margin_table
 from parley.analysis.tables import read_table
 from parley.games.consensus.game import ConsensusGame
 from parley.statistics.differences import CLUSTERED, STRATIFIED
-from parley.study.study_file import PaperRate
 from support.figures import played
 from support.studies import AXES, VALID, StudyFactory, condition
 
 pytestmark = pytest.mark.promise(
-    "Rates over several axes are those of known rules (accuracy^n); the paper's rates stand beside them."
+    "Rates over several axes are those of known rules (accuracy^n); a paper's stand beside them."
 )
 
 
@@ -131,20 +130,6 @@ def test_p_is_corrected_over_the_values_of_an_axis() -> None:
     assert corrected == pytest.approx([2 * p[0], p[1]])
 
 
-def test_the_papers_rates_stand_beside_those_of_the_same_conditions() -> None:
-    where = {"b": 0, "model": "a"}
-    named = PaperRate(what=VALID, where=where, rate=0.674, source="section 4.1")
-    table = margins(
-        condition("yyynn"), condition("ynnnn", prompt="q"), condition("yyyyy", n=5, b=1),
-        condition("nnnnn", model="c"),
-        paper=[named, PaperRate(what=VALID, rate=0.5)],
-    )  # fmt: skip
-    row = of(table, "", "b=0, model=a")
-    assert (row["rate"], row["paper"], row["source"], row["conditions"]) == (0.4, 0.674, "section 4.1", 2)
-    assert of(table, "")["paper"] == 0.5
-    assert table["paper"].notna().sum() == 2
-
-
 @pytest.mark.slow
 def test_a_scripted_study_whose_answers_are_known_is_found_through_all_of_it(study_factory: StudyFactory) -> None:
     """Solvers who are right with a known chance, each by itself: all n agree on the right answer in accuracy ** n."""
@@ -167,5 +152,5 @@ def test_a_scripted_study_whose_answers_are_known_is_found_through_all_of_it(stu
         assert second["low"] < truths[1] < second["high"]
         assert second["difference_low"] < truths[1] - truths[0] < second["difference_high"]
         assert second["p"] < 0.05
-    [named] = table[table["paper"].notna()].to_dict("records")
-    assert (named["value"], named["paper"], named["low"] < 0.536 < named["high"]) == ("n=3", 0.536, True)
+    [named] = read_table(study.name, "paper").to_dict("records")
+    assert (named["where"], named["paper"], named["low"] < 0.536 < named["high"]) == ("n=3", 0.536, True)

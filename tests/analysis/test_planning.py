@@ -7,19 +7,22 @@ import numpy as np
 import pytest
 import scipy
 
-from parley.analysis.made_by import ALIKE, PER_AGENT, SAME, SCRIPTED, UNKNOWN, Costs
+from parley import paths
+from parley.analysis.made_by import ALIKE, ESTIMATED, PER_AGENT, SAME, SCRIPTED, Costs, played
 from parley.analysis.planning import level, plan_table, planned, total_cost
 from parley.analysis.questions import Pairs
 from parley.play.record import Summary
 from parley.play.record_store import read_records
 from parley.play.simulate import simulate_shard
 from parley.statistics.power import Rates, power_of_pooled, power_of_rates
-from parley.study import Study
+from parley.study import Study, load_study
 from parley.study.condition import SCRIPTED as ENGINE
+from parley.study.condition import Condition
+from support import REPOSITORY
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise(
-    "A plan uses stated rates or those of a pilot, and shows `?` for what nobody measured."
+    "A plan uses stated rates or those of a pilot, and shows `?` for hours that nobody measured."
 )
 
 ASKED = {"name": "prompt", "outcome": "valid_consensus", "compare": "prompt", "over": ["n"], "smallest": 0.2}
@@ -85,6 +88,17 @@ def test_stated_rates_count_and_several_questions_share_the_level(study_factory:
     assert (given.rates.first, given.difference) == pytest.approx((0.9, -0.2))
 
 
+@pytest.mark.parametrize("number", [{"count": 2, "of": 25}, {"rate": 0.08, "where": {"prompt": "may_exist"}}])
+def test_without_a_pilot_the_first_rate_is_a_paper_s(study_factory: StudyFactory, number: Any) -> None:
+    """Of the same conditions, or of more; a question's own `expected`, or another base, counts more."""
+    paper = [{"what": ASKED["outcome"], "source": "section 4.1", **number}]
+    study = study_factory(GRID, questions=[ASKED, ASKED | {"name": "told", "expected": [0.6, 0.8]}], paper=paper)
+    first, expected = planned(study, [])
+    assert (first.rates.first, first.difference) == pytest.approx((0.08, 0.2))
+    assert "rate of the paper (section 4.1" in first.basis
+    assert (expected.rates.first, planned(study, [], base=0.5)[0].rates.first) == (0.6, 0.5)
+
+
 @pytest.mark.slow
 def test_a_pilot_of_enough_pairs_tells_rates_and_correlation(study_factory: StudyFactory) -> None:
     grid = {"model": ["random", "majority"], "n": 3, "seeds": 25}
@@ -134,16 +148,42 @@ def asking(study_factory: StudyFactory, price: bool = True, **changes: Any) -> S
     return study_factory(grid, models={"tiny": model})
 
 
-def test_scripted_agents_cost_nothing_and_what_nobody_measured_is_unknown(study_factory: StudyFactory) -> None:
+def test_scripted_agents_cost_nothing_and_what_nobody_measured_is_estimated(study_factory: StudyFactory) -> None:
     scripted, none = study_factory(GRID), Costs([])
     total, known = total_cost(scripted.conditions, none)
     assert (total.tokens, total.hours, total.gpu_hours, total.money, known) == (0, 0, 0, 0, {})
     assert none.of(scripted.conditions[0])[1] == SCRIPTED
     study = asking(study_factory)
     cost, source = none.of(study.conditions[0])
-    assert source == UNKNOWN
-    assert math.isnan(cost.tokens)
-    assert math.isnan(total_cost(study.conditions, none)[0].money)
+    assert source == ESTIMATED
+    assert cost.money == pytest.approx((10 * cost.prompt + 30 * cost.completion) / 1e6)
+    assert math.isnan(cost.hours)  # nobody knows the pace
+    most, least = (total_cost(study.conditions, none, at_most)[0] for at_most in (True, False))
+    assert most.tokens > least.tokens > 10 * sum(len(c.seeds) for c in study.conditions) * 100
+    assert math.isnan(total_cost(asking(study_factory, price=False).conditions, Costs([]))[0].money)
+
+
+@pytest.mark.promise("Without a record, costs are bounded, and estimated within a factor of three of what games took.")
+def test_what_is_estimated_is_near_what_was_recorded_and_below_the_bound(study_factory: StudyFactory) -> None:
+    taken: list[tuple[Condition, int, int]] = []
+    with paths.rooted(REPOSITORY / "findings"):
+        for name in ("findings-consensus", "findings-hunt"):
+            study = load_study(REPOSITORY / "config" / "findings" / f"{name}.yaml", needs_weights=False)
+            taken += [
+                (s.condition, *map(r.telemetry.__getitem__, ("prompt_tokens", "completion_tokens")))
+                for s, r in played(study)
+                if r.outcome["rounds"] >= s.condition.parameters.longest  # as estimated
+            ]
+    # A game of the demo by SmolLM2-135M: it ends in the first of its rounds.
+    taken += [(study_factory({"model": "tiny", "n": 4}, parameters={"max_rounds": 1}).conditions[0], 3918, 187)]
+    assert len(taken) > 100
+    costs = {condition.game: Costs([]) for condition, *_ in taken}
+    for condition, prompt, completion in taken:
+        usual, most = (costs[condition.game].estimate(condition, at_most) for at_most in (False, True))
+        assert prompt / 3 < usual.prompt < 3 * prompt
+        assert completion / 3 < usual.completion < 3 * completion
+        assert prompt < most.prompt
+        assert completion < most.completion
 
 
 def test_costs_are_those_of_the_records_that_come_nearest(study_factory: StudyFactory) -> None:

@@ -255,7 +255,7 @@ def test_it_stands_in_the_table_and_freezing_anew_makes_no_table_out_of_date(
     ]
     simulations = read_table("small", "simulations")
     assert simulations["started"].tolist() == [each.provenance["started"] for each in read_records(played).summaries]
-    assert "confirmatory: frozen before the first of 24 games" in parley("summarize", "small.yaml").out
+    assert "Confirmatory: frozen before the first of 24 games, but" in parley("summarize", "small.yaml").out
     plan = played.plan
     changed = study_factory(GRID, questions=[{**ASKED, "smallest": 0.1}])
     said = parley("plan", "small.yaml", "--freeze", "--force").out.splitlines()

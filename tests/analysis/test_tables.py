@@ -364,6 +364,14 @@ def test_an_outcome_that_a_condition_cannot_have_is_missing_and_not_zero(study_f
     assert [line.split()[:-1].count("-") for line in (arithmetic, policies)] == [1, 2]  # the last is median rounds
 
 
+@pytest.mark.parametrize(("values", "lines"), [({}, 1), ({"model": ["majority", "random"]}, 4)])
+def test_no_table_of_one_row_is_printed(study_factory: StudyFactory, values: dict[str, Any], lines: int) -> None:
+    study = write_all(study_factory(values, seeds=2))
+    text = print_conditions(summarize(study), study.axes, study.game)
+    assert len(text.splitlines()) == lines  # one condition, or what is alike, a header and two rows
+    assert "valid consensus" in text
+
+
 # Records that cannot be used are named
 
 

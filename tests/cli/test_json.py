@@ -54,5 +54,8 @@ def test_tables_are_printed_as_json(parley: Parley, folder: Path, monkeypatch: p
 
 def test_what_no_record_tells_is_null(parley: Parley, study_factory: StudyFactory) -> None:
     study_factory({"model": "tiny"})
-    assert set(printed(parley, "plan", "small.yaml")["takes"].values()) == {None}
+    planned = printed(parley, "plan", "small.yaml")
+    assert [planned["takes"][part] for part in ("hours", "gpu_hours", "money")] == [None] * 3
+    assert planned["takes"]["tokens"] < planned["takes_at_most"]["tokens"]
+    assert planned["known_from"] == {"no record": ["tiny"]}
     assert "--json: not used with --watch" in one_line_error(parley("status", "small.yaml", "--watch", "--json"), 2)

@@ -111,13 +111,13 @@ def test_what_only_looks_needs_no_weights(parley: Parley, study_factory: StudyFa
 @pytest.mark.promise("A plan says from which n and round on prompts may not fit a model's context, with the key.")
 @pytest.mark.usefixtures("undrawn")
 def test_prompts_that_may_not_fit_a_context_are_named(parley: Parley, study_factory: StudyFactory) -> None:
-    def planned(n: list[int], length: int, **keys: Any) -> list[dict[str, Any]]:
+    def planned(n: list[int], length: int, memory: Any = "summary", **keys: Any) -> list[dict[str, Any]]:
         entry = {"source": {"url": "http://127.0.0.1:1/v1", "served": "tiny"}, **keys}
         grid = {"model": "tiny", "n": n, "prompt": "may_exist"}
         study_factory(
             grid,
             models={"tiny": entry},
-            parameters={"max_rounds": 4, "justification_chars": length, "reasoning_chars": 600},
+            parameters={"max_rounds": 4, "justification_chars": length, "reasoning_chars": 600, "memory": memory},
         )
         found: list[dict[str, Any]] = json.loads(parley("plan", "small.yaml", "--json").out)["too_long"]
         return found
@@ -130,3 +130,7 @@ def test_prompts_that_may_not_fit_a_context_are_named(parley: Parley, study_fact
     assert planned([4, 6], 600, max_model_len=4096) == planned([4, 40], 10, max_model_len=8192) == []
     [thinking] = planned([4, 6], 600, max_model_len=4096, dialect={"reasoning_tokens": 4000})
     assert (thinking["n"], thinking["round"]) == (4, 1)
+    fits, remembers = ({"kind": "chat", "tokens": tokens} for tokens in (500, 5000))
+    assert planned([4, 6], 600, memory=fits, max_model_len=4096) == []
+    [chatty] = planned([4, 6], 600, memory=remembers, max_model_len=4096)
+    assert (chatty["n"], chatty["round"]) == (4, 3)

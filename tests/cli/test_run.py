@@ -11,8 +11,9 @@ from click.shell_completion import BashComplete
 from parley import paths
 from parley.cli import commands
 from parley.errors import UsageError
+from parley.study import load_study
 from parley.workflow.command import snakemake_command
-from support.commands import Parley
+from support.commands import Parley, one_line_error
 from support.studies import StudyFactory
 from support.workflows import jobs, write
 
@@ -44,6 +45,37 @@ def test_a_run_ends_as_snakemake_does(folder: Path) -> None:
         2,
         "parley: smal.yaml: no such file; did you mean 'small'? choose one of: small\n",
     )
+
+
+@pytest.mark.promise("`parley run STUDY --seeds 1 --rounds 3` plays a small copy of it, with results of its own.")
+def test_a_study_is_tried_small_under_a_name_of_its_own(
+    parley: Parley, study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[list[str]] = []
+    monkeypatch.setattr(os, "execv", lambda program, command: started.append(command))
+    grids = [{"seeds": [5, 7, 9]}, {"n": 4, "seeds": 6}, {"n": 5, "vary": {"max_rounds": [2, 8, 9]}}]
+    drawn = {"trajectories": [{"where": {"n": 4}, "seeds": [3, 5]}]}
+    whole = study_factory(*grids[:2], seeds=4, figures=drawn, companions={"noise": "small-noise"})
+    written = whole.file.read_text()
+    for _ in range(2):  # the second time over the first
+        assert parley("run", "small.yaml", "--profile", "slurm", "--seeds=2", "-n").status == 0
+    assert started[1][-5:] == ["--profile", "slurm", "-n", "--config", "study=small-seeds2.yaml"]
+    few = load_study(Path("small-seeds2.yaml"))
+    assert [list(condition.seeds) for condition in few.conditions] == [[5, 7], [0, 1]]
+    assert {each.id for each in few.simulations()} < {each.id for each in whole.simulations()}
+    assert [each.seed for each in few.named_for("trajectories")] == [0]
+    assert whole.file.read_text() == written
+    study_factory(*grids)
+    assert parley("run", "small.yaml", "--seeds", "1", "--rounds", "3").status == 0
+    few = load_study(Path("small-seeds1-rounds3.yaml"))
+    assert [condition.parameters.model_dump()["max_rounds"] for condition in few.conditions] == [3, 3, 2, 3]
+    few.file.write_text(f"# Mine.\n{few.file.read_text()}")
+    for options, told in (
+        (["--seeds", "1", "--rounds", "3"], "small-seeds1-rounds3.yaml: exists"),
+        (["--rounds", "0"], "--rounds: 0"),
+    ):
+        assert told in one_line_error(parley("run", "small.yaml", *options), 2)
+    assert len(started) == 3
 
 
 @pytest.mark.promise("A shell completes the names of studies, models and games.")

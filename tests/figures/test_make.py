@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 
 from parley import paths
 from parley.figures.make import figures
-from parley.figures.single_games import choose
+from parley.figures.single_games import choose, trajectories
+from parley.figures.style import Look, own_style
 from parley.study import Study
 from support.figures import intervals, pages_of, panels_of, text_of
 from support.studies import GRIDS, make_study
@@ -109,6 +110,24 @@ def test_rates_say_where_an_outcome_cannot_be_and_draw_no_point() -> None:
 # Stacked bars
 
 
+@pytest.mark.promise("A paper's numbers of single conditions are marks in figures, and have an entry in the legend.")
+def test_a_paper_s_numbers_of_single_conditions_are_marks() -> None:
+    numbers = {("valid_consensus", 0): 20, ("valid_consensus", 1): 6, ("invalid_consensus", 1): 4}
+    paper = [{"what": what, "where": {"b": b}, "count": count, "of": 25} for (what, b), count in numbers.items()]
+    paper += [{"what": "valid_consensus", "rate": 0.5}, {"what": "invalid_consensus", "where": {"b": 0}, "rate": 0.01}]
+    grid = "[{model: majority, n: 3, b: [0, 1], byzantine: random, prompt: may_exist}]"
+    study = make_study(grid, name="m", extra=f"paper: {json.dumps(paper)}\n")
+
+    def marks(kind: str) -> list[tuple[float, float]]:
+        pages = pages_of(study, kind)
+        assert "paper" in text_of(pages)
+        lines = [line for ax in panels_of(pages) for line in ax.lines if line.get_marker() == "D"]
+        return sorted((round(line.get_xdata()[0], 2), round(line.get_ydata()[0], 2)) for line in lines)
+
+    assert marks("stacked") == [(0.25, 0.8), (1.25, 0.24), (1.25, 0.4)]  # one at 81% would hide that at 80%
+    assert marks("rates") == [(0, 0.01), (0, 0.8)]  # of b = 0 alone
+
+
 @pytest.mark.slow
 def test_stacked_bars_and_maps_claim_nothing_of_what_cannot_be() -> None:
     """No game without honest agents is valid."""
@@ -148,6 +167,16 @@ def test_trajectories_show_unlike_conditions_and_favor_none() -> None:
     assert (len(found), {seed for _, seed in found}) == (8, {0})
     for axis, values in (("model", 2), ("n", 5), ("b", 2), ("prompt", 2)):
         assert len({axes[axis] for axes, _ in found}) == values
+
+
+@pytest.mark.parametrize("width", [None, "page"])
+def test_no_row_of_trajectories_has_two_prompts(width: str | None) -> None:
+    study = make_study("[{model: random, n: 4, prompt: [may_exist, none_exist], seeds: 4}]", name="rows")
+    [spec] = [spec for spec in study.figures if spec.name == "trajectories"]
+    with own_style(Look(width)):
+        for page in trajectories(study, spec):
+            rows = {(round(ax.get_position().y0, 2), "may_" in ax.get_title()) for ax in panels_of(page)}
+            assert len(rows) == 2
 
 
 NAMED = "[{model: [majority, random], n: 4, prompt: [may_exist, none_exist], seeds: 7}]"

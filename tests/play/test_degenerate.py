@@ -23,7 +23,8 @@ from parley.play.degenerate import (
 from parley.play.record import read_summary
 from parley.policies import Ask, Completion
 from parley.policies.reply_text import parse_reply
-from parley.report.sections import degenerate_table
+from parley.report.html import ReportLinks
+from parley.report.sections import condition_table
 from parley.study import Study
 from support.answering import SeedPolicy, record_with_model
 from support.playing import CHOICES, new_consensus, new_deliberation, new_hunt
@@ -199,12 +200,5 @@ def test_a_condition_is_warned_of_from_two_percent(study: Study) -> None:
     for rate, warned in ((0.0199, False), (0.02, True)):
         conditions.loc[1, "degenerate_rate"] = rate
         assert bool(degenerate_warnings(conditions, study.axes)) is warned
-    shown = degenerate_table(conditions, study.axes)
-    assert [cell.text for cell in shown.rows[1]][-6:] == [
-        "16",
-        "8 (50.0%)",
-        "0 (0.0%)",
-        "8 (50.0%)",
-        "0 (0.0%)",
-        "0 (0.0%)",
-    ]
+    shown = condition_table(conditions, study.axes, study.game.outcomes, ReportLinks(study)).rows[1][-1]
+    assert (shown.text, shown.small) == ("8 (2.0%)", "no_letter: 8")

@@ -8,14 +8,22 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.questions import Pairs, answer_lines
+from parley.analysis.margins import paper_table
+from parley.analysis.questions import Pairs, question_table
 from parley.figures.common import linker
 from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
-from parley.report.answers import difference_text, discordant_text, how_tested, largest_differences
+from parley.report.answers import (
+    answer_lines,
+    difference_text,
+    discordant_text,
+    how_tested,
+    largest_differences,
+    registered_text,
+)
 from parley.report.boxes import _examples, boxes
 from parley.report.html import ReportLinks
-from parley.report.overview import achieved_table
+from parley.report.overview import achieved_sentences
 from parley.study import Study
 from parley.study.load import Companion
 from support.figures import study_of
@@ -107,7 +115,8 @@ def test_questions_of_two_outcomes_and_of_two_sides_have_their_numbers_and_links
 
 def asked(**changes: Any) -> dict[str, Any]:
     question = {"name": "mention", "outcome": "valid_consensus", "compare": "prompt", "smallest": 0.15}
-    study = study_of(PROMPTS, seeds=2, questions=[{**question, "where": {"n": 3}}], name="asked")
+    paper = [{"what": "valid_consensus", "where": {"prompt": "may_exist"}, "rate": 0.591}]
+    study = study_of(PROMPTS, seeds=2, questions=[{**question, "where": {"n": 3}}], paper=paper, name="asked")
     [row] = answers(study, [ROW | changes])
     return row
 
@@ -115,7 +124,10 @@ def asked(**changes: Any) -> dict[str, Any]:
 def answers(study: Study, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return what each row of the table `questions` answers, with what agents read under `reads`."""
     compared = ((comparison, None) for comparison, _ in zip(itertools.cycle(study.comparisons), rows, strict=False))
-    made = boxes(study, pd.DataFrame(rows), compared, ReportLinks(study, planned=True))
+    none = pd.DataFrame(columns=[*study.axes, "seed", "outcome"])
+    paper = paper_table(study, none, {"questions": question_table(none, study)})
+    tables = {"questions": pd.DataFrame(rows), "paper": paper}
+    made = boxes(study, tables, compared, ReportLinks(study, planned=True))
     return [answer | {"reads": box["reads"], "text": box["text"]} for box in made for answer in box["answers"]]
 
 
@@ -173,15 +185,17 @@ def test_an_answer_says_its_test_and_over_what_it_is_corrected() -> None:
     assert tests(rows[0], ROW | none)[1].startswith("no test: p = -")
     assert "over 1 question" in tests(rows[0], ROW | none)[0]
     assert "over 2 comparisons" in tests(rows[0], ROW | {"question": "a"})[0]
-    [line, *_] = answer_lines(pd.DataFrame(rows).assign(p_holm=0.04, seeds_fixed=False))
-    assert "differs (McNemar: p 0.04, at any time: p 0.12, corrected over 2 comparisons, 50 pairs)" in line
+    [line, *_] = answer_lines(pd.DataFrame(rows), study_of(PROMPTS, seeds=2))
+    assert line.startswith("a: They differ: valid consensus is 16 points")
+    assert line.endswith("over 2 questions. Confirmatory: frozen before the first of 100 games.")
+    assert registered_text(ROW, "not committed").endswith("100 games, but the frozen page is not committed.")
 
 
-def test_an_answer_is_drawn_as_two_lines_with_what_would_not_matter() -> None:
+def test_an_answer_is_drawn_as_two_lines_with_what_would_not_matter_and_a_paper_s_number() -> None:
     drawn = asked()["picture"]
     assert drawn["sides"] == [
-        ("prompt=none_exist", "80% [67%, 89%]", [67, 80, 89]),
-        ("prompt=may_exist", "64% [50%, 76%]", [50, 64, 76]),
+        ("prompt=none_exist", "80% [67%, 89%]", [67, 80, 89], []),
+        ("prompt=may_exist", "64% [50%, 76%]", [50, 64, 76], [59.1]),
     ]
     assert (drawn["band"], drawn["ends"]) == ([65, 95], ("0%", "100%"))
     assert asked(difference=math.nan)["picture"] is None
@@ -190,8 +204,7 @@ def test_an_answer_is_drawn_as_two_lines_with_what_would_not_matter() -> None:
 def test_an_answer_leads_to_two_pairs_of_games_that_show_it_and_one_that_does_not() -> None:
     ids = np.array([[f"{side}{seed}" for seed in range(4)] for side in "ab"], object)
     pairs = Pairs(np.array([1.0, 1, 0, 1]), np.array([1.0, 0, 1, 0]), np.arange(4), games=ids)
-    links = ReportLinks(study_of(), planned=True)
-    assert [(name, link.partition("#")[2]) for name, link in _examples(pairs, links)] == [
+    assert [(name, link.partition("#")[2]) for name, link in _examples(pairs)] == [
         ("seed 1 (differs)", "/compare/a1/b1"),
         ("seed 3 (differs)", "/compare/a3/b3"),
         ("seed 0 (does not)", "/compare/a0/b0"),
@@ -200,9 +213,9 @@ def test_an_answer_leads_to_two_pairs_of_games_that_show_it_and_one_that_does_no
 
 def test_what_was_reached_and_what_was_achievable_are_both_of_the_games() -> None:
     row = {"measure": "validity", "simulations": 20, "reached": 0.4, "achievable": 0.1, "promised": 0.0, "model": "m"}
-    table = achieved_table(pd.DataFrame([row]), study_of(PROMPTS, seeds=2))
-    assert table.about["games"] == "20 games of m"
-    assert [[cell.text for cell in row] for row in table.rows] == [["in valid agreement", "40%", "10%", "0%"]]
+    games, sentence = achieved_sentences(pd.DataFrame([row]), study_of(PROMPTS, seeds=2))
+    assert games == "Of 20 games of m:"
+    assert sentence == "In valid agreement: 40%; with the best known protocol 10%; theory promises it in 0%."
 
 
 def test_what_agents_read_differently_stands_beside_the_answer_and_is_escaped() -> None:

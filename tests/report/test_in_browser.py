@@ -492,7 +492,7 @@ def test_a_report_can_be_read_without_scripts_and_on_paper(opened: Open, reports
     paper = opened("", reports / "report.html", viewport={"width": 800, "height": 900})
     paper.emulate_media(media="print")
     paper.evaluate("dispatchEvent(new Event('beforeprint'))")
-    assert paper.locator("#parameters table").is_visible()
+    assert paper.locator("#provenance table").first.is_visible()
     assert not paper.locator("nav").is_visible()
 
 

@@ -47,7 +47,7 @@ def test_the_text_says_what_was_played_and_cites_it(study: Study) -> None:
     for words in (
         f"We played the game consensus (protocol version 2) (Berdoz et al., 2026) with Parley {__version__}",
         "6 simulations",
-        "Parameters that differ from the defaults: max_rounds 7. Simulations per condition: 3.",
+        "Parameters that differ from the defaults: max_rounds 7. Seeds: 0 to 2 (2 conditions).",
         "honest agents: majority; honest agents: random. All agents were scripted",
         "Snakemake 9.27.1 (Mölder et al., 2021)",
         "Wilson's (Wilson, 1927)",

@@ -79,11 +79,12 @@ def test_conditions_facts_and_provenance_are_told(tiny: Study, parsed: Page) -> 
         assert words in parsed.text, words
 
 
-def test_the_answer_comes_first_and_what_does_not_differ_last(html: str) -> None:
+def test_the_answer_comes_first_and_the_contrasts_that_differ_most_surely(html: str) -> None:
     heads = re.findall(r'<h2 id="(\w+)"', html)
-    assert heads == ["answer", "outcomes", "figures", "tables", "made", "rest"]
+    assert heads == ["answer", "outcomes", "figures", "tables", "made"]
     contrasts = html[html.index('id="contrasts"') : html.index('id="margins"')]
-    assert all(float(p) < 0.05 for p in re.findall(r'data-label="p" class="number">([\d.e-]+)<small>', contrasts))
+    shown = [float(p) for p in re.findall(r'data-label="p" class="number">(\d[\d.e-]*)<small>', contrasts)]
+    assert shown == sorted(shown) != []
 
 
 def test_figures_are_embedded_with_captions_and_files_to_download(tiny: Study, html: str, parsed: Page) -> None:

@@ -10,8 +10,7 @@ from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.report import sections
 from parley.report.html import HtmlTable
-from parley.study.study_file import PaperRate
-from support.studies import AXES, VALID, Drawn
+from support.studies import AXES, Drawn
 
 
 def rows_of(table: HtmlTable) -> list[dict[str, str]]:
@@ -40,7 +39,7 @@ def test_times_as_text_with_open_limits() -> None:
     valid = ENDED | {"ending": "valid_consensus", "p": math.nan, "p_holm": math.nan}
     rows = pd.DataFrame([ENDED, ENDED | {"n": "8"}, ENDED | {"n": "2", "p": 0.001}, valid])
     table = sections.time_table(rows, ["n", "prompt"], ConsensusGame)
-    assert (table.about["all"], [row["n"] for row in rows_of(table)]) == (4, ["2", "4", "4", "8"])
+    assert (table.total, [row["n"] for row in rows_of(table)]) == (4, ["2", "4", "4", "8"])
     _, first, second, _ = rows_of(table)
     assert (first["ended"], first["median rounds"]) == ("20 of 30 → 29 of 30", "12 [9, ...] → 6 [5, 8]")
     assert (first["difference"], first["ratio"], first["p"]) == ("-6 [..., -2]", "0.5 [0.3, 0.8]", "0.004")
@@ -58,14 +57,12 @@ def drawn(seeds: int, rate: float = 0.7) -> pd.DataFrame:
     return made.rows
 
 
-def test_margins_are_those_of_the_first_outcome_with_the_papers_rates() -> None:
+def test_margins_are_those_of_the_first_outcome() -> None:
     rows = drawn(20)
-    paper = (PaperRate(what=VALID, where={"b": 0, "model": "a"}, rate=0.674, source="section 4.1"),)
-    margins = rows_of(sections.margin_table(margin_table(rows, AXES, ConsensusGame, paper=paper), ConsensusGame))
+    margins = rows_of(sections.margin_table(margin_table(rows, AXES, ConsensusGame), ConsensusGame))
     assert {row["what"] for row in margins} == {"valid consensus"}
-    whole, named, first, second = margins[:4]
-    assert (whole["value"], whole["over"], whole["paper"]) == ("all conditions", "4 conditions", "")
-    assert (named["value"], named["paper"], named["(paper)"]) == ("b=0, model=a", "67.4%", "section 4.1")
+    whole, first, second = margins[:3]
+    assert (whole["value"], whole["over"]) == ("all conditions", "4 conditions")
     assert (first["value"], first["difference"], first["p"]) == ("model: a", "", "")
     assert (second["value"], second["(over)"]) == ("model: b", "40 simulations, 20 seeds")
     assert second["difference"].endswith(" points")
@@ -89,8 +86,7 @@ def test_reactions_as_text() -> None:
     alone = REACTED | {"model": "alone", "without": "none", "pairs": 0, "simulations_without": 0}
     rows = [REACTED, seen, rounds, share, alone | {"value_with": math.nan}]
     table = sections.reaction_table(pd.DataFrame(rows), ["model"], StagHuntGame)
-    assert table.about == {"rates": 2, "unproven": 1, "alone": [["alone"]]}
-    first, _, third, fourth = rows_of(table)
+    first, _, third, fourth = rows_of(table)  # not what has nothing to be compared with
     assert (first["with"], first["without"], first["difference"]) == ("90%", "85%", "+5 [-10, +20]")
     assert (first["pairs"], first["p"], first["p corrected (Holm)"]) == ("28", "0.400", "0.800")
     assert (third["with"], third["difference"], third["p"]) == ("1.5", "-0.5", "-")

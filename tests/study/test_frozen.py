@@ -1,6 +1,7 @@
 """The preregistration: written once, completed by a person, and compared with the study as it is."""
 
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from parley import paths
 from parley.errors import UsageError
 from parley.study import Study
-from parley.study.frozen import frozen_state, planned_report, report_plan, write_frozen
+from parley.study.frozen import frozen_lacks, frozen_state, planned_report, report_plan, write_frozen
 from parley.study.load import RunPlan, plan_of
 from support.studies import StudyFactory
 
@@ -37,7 +38,8 @@ def test_it_holds_questions_conditions_and_rules_for_people(frozen: Study) -> No
     for part in ("Stopping", "Exclusion", "Analysis", "## Why"):
         assert part in text
     assert str(Path.cwd()) not in text
-    assert re.fullmatch(rf"small\.frozen\.md, [0-9a-f]{{8}}, [0-9T:-]+\+00:00: {SAME}", frozen_state(frozen))
+    said = rf"small\.frozen\.md, [0-9a-f]{{8}}, [0-9T:-]+\+00:00, left as a form.+ and not committed: {SAME}"
+    assert re.fullmatch(said, frozen_state(frozen))
 
 
 def test_it_names_what_is_not_the_default(study_factory: StudyFactory) -> None:
@@ -54,6 +56,22 @@ def test_what_a_person_writes_changes_nothing_and_is_overwritten_only_if_forced(
     assert "A. Person" in file.read_text()
     write_frozen(frozen, force=True)
     assert "A. Person" not in file.read_text()
+
+
+def test_a_page_that_is_a_form_still_or_that_git_has_otherwise_is_said(frozen: Study) -> None:
+    def git(*arguments: str) -> None:
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments], check=True)
+
+    file = Path("small.frozen.md")
+    assert frozen_lacks(frozen) == "left as a form (*who*, *when*) and not committed"
+    file.write_text(file.read_text().replace("*who*", "A. Person").replace("*when*", "today"))
+    git("init", "-q")
+    git("add", str(file))
+    assert frozen_lacks(frozen) == "not committed"
+    git("commit", "-qm", "Freeze")
+    assert frozen_lacks(frozen) == ""
+    file.write_text(file.read_text() + "More.\n")
+    assert frozen_lacks(frozen) == "not committed"
 
 
 def test_what_changed_is_said(frozen: Study, study_factory: StudyFactory) -> None:

@@ -28,6 +28,12 @@ def test_what_is_wrong_is_named_by_its_key(study_factory: StudyFactory) -> None:
         ({"paper": [rate | {"what": "valid_consensu"}]}, r"paper\[0\].what: 'valid_consensu'.*'valid_consensus'"),
         ({"paper": [rate | {"rate": 41.6}]}, r"paper\[0\].rate: .*41.6"),
         ({"paper": [rate | {"where": {"n": 9}}]}, r"paper\[0\].where: '9': unknown n"),
+        ({"paper": [{"what": VALID, "count": 13}]}, r"paper\[0\].*of how many games"),
+        ({"paper": [rate | {"mean": 0.5}]}, r"paper\[0\].*give one of"),
+        ({"paper": [{"what": "rounds", "rate": 0.5}]}, r"paper\[0\].rate: rounds is no rate; give mean"),
+        ({"paper": [rate | {"what": "agreement", "round": 1}]}, r"paper\[0\].where: 4 conditions"),
+        ({"paper": [{"question": "size", "difference": 0.1}]}, r"paper\[0\].question: 'size'"),
+        ({"paper": [{"what": VALID, "difference": 0.1}]}, r"paper\[0\].*question: needed"),
     ]
     for content, told in bad:
         refused(partial(study_factory, GRID, **content), f".*{told}")

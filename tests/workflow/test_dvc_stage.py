@@ -59,8 +59,11 @@ def test_a_stage_is_for_a_cluster_or_goes_when_it_is_asked(checkout: Path, parle
     assert "results/deliberation/ledger" in made["deliberation"]
     assert "results/paper/ledger" not in made["paper"]
     assert {"results/paper/simulations": {"persist": True}} in made["paper"]
-    assert parley("stage", "paper", "--remove").status == 0
-    assert list(stages()) == ["demo", "deliberation"]
+    listed = yaml.safe_load(Path("dvc.yaml").read_text())["params"]  # what `dvc params diff` shows
+    assert {f"config/{name}.yaml" for name in ("demo", "models", "paper", "deliberation")} == {*listed}
+    for name in ("paper", "deliberation"):
+        assert parley("stage", name, "--remove").status == 0
+    assert Path("dvc.yaml").read_text() == (REPOSITORY / "dvc.yaml").read_text()  # comments have their place
     assert "'paper'" in one_line_error(parley("stage", "paper", "--remove"), 2)
 
 
@@ -88,6 +91,7 @@ def test_a_stage_depends_on_all_that_a_study_names_of_its_own(
     Path("mine.yaml").write_text(yaml.safe_dump(study))
     assert parley("stage", "mine").status == 0
     assert stages()["mine"]["deps"] == ["mine.frozen.md", "mine.yaml", "models.yaml", "prompts/mine"]
+    assert yaml.safe_load(Path("dvc.yaml").read_text())["params"] == ["models.yaml", "mine.yaml"]
 
 
 def test_a_folder_without_dvc_is_told_what_to_run(

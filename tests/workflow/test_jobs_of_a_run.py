@@ -31,7 +31,7 @@ class Workflow:
 
     cores = 8
 
-    local_exec = True
+    local_exec, dryrun = True, False
 
     def __init__(self, defaults: str) -> None:
         parse = Resources.parser_factory(allow_expressions=True, defaults="full")

@@ -34,6 +34,7 @@ def snakemake(is_main: bool = True) -> Any:
     return SimpleNamespace(
         is_main_process=is_main,
         workdir_init=".",
+        dag=None,
         executor_plugin=SimpleNamespace(name="local"),
         execution_settings=SimpleNamespace(latency_wait=1),
     )

@@ -49,7 +49,7 @@ def test_only_the_jobs_of_this_study_in_this_folder_are_found(answers: list[str 
     answers[:] = [f"1\trule_{group_name('demo_x', 'y', 0)}_simulate\t{Path.cwd()}"]
     assert former_jobs("demo") == []
     answers[:] = [FAILED]
-    assert former_jobs("demo") is None
+    assert former_jobs("demo") == ""
 
 
 def test_a_run_waits_for_jobs_that_another_left(answers: list[str | Exception]) -> None:
@@ -59,14 +59,20 @@ def test_a_run_waits_for_jobs_that_another_left(answers: list[str | Exception]) 
     with heard() as said:
         assert wait_for_former_jobs("demo", True, seconds=0.0)
     assert answers == [""]
-    assert len(said) == 1
-    assert "scancel 5" in said[0]
+    assert len(said) == 2
+    assert "does not answer" in said[0]
+    assert "scancel 5" in said[1]
 
 
 def test_without_an_answer_a_run_on_slurm_alone_is_stopped(answers: list[str | Exception]) -> None:
     answers += [FAILED]
     with pytest.raises(ParleyError, match="squeue does not answer"):
         wait_for_former_jobs("demo", True, seconds=0.0)
+    never = subprocess.CalledProcessError(1, "squeue", stderr="error: x\nsqueue: fatal: no configuration source\n")
+    answers[:] = [never, "asked again"]  # which no patience mends
+    with pytest.raises(ParleyError, match=r"squeue does not answer.* no configuration source"):
+        wait_for_former_jobs("demo", True, seconds=0.0)
+    assert answers == ["asked again"]
     answers[:] = [FAILED, "", ""]
     assert not wait_for_former_jobs("demo", False, seconds=0.0)
     assert answers == ["", ""]  # it is asked once

@@ -224,12 +224,15 @@ def test_whatever_keeps_a_job_from_being_sent_is_told(executor: Executor, monkey
 
 
 @pytest.mark.slow
-def test_another_version_of_the_plugin_is_refused_and_so_is_a_machine_without_sbatch(
+def test_another_version_of_the_plugin_is_refused_and_so_is_a_machine_without_slurm(
     executor: Executor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slurm_plugin.shutil, "which", lambda name: None)
-    with pytest.raises(ParleyError, match="sbatch"):
-        slurm_plugin.check_plugin(executor)
+    for missing in ("sbatch", "squeue"):
+        monkeypatch.setattr(
+            slurm_plugin.shutil, "which", lambda name, missing=missing: name if name != missing else None
+        )
+        with pytest.raises(ParleyError, match=missing):
+            slurm_plugin.check_plugin(executor)
     monkeypatch.setattr(slurm_plugin.shutil, "which", lambda name: f"/usr/bin/{name}")
     slurm_plugin.check_plugin(executor)
     with pytest.raises(ParleyError, match=r"envs/cpu\.txt"):

@@ -110,10 +110,11 @@ def print_conditions(table: pd.DataFrame, by: Sequence[str], game: type[Game]) -
     """Return the table of conditions as text: axes, n, and each outcome's rate with its interval in percent.
 
     Outcomes that no condition can have are left out. Each value of the first axis has a table of its own, so that it
-    fits a terminal; what is the same in all of its rows stands above them.
+    fits a terminal, unless one of them had a single row; what is the same in all rows stands above them. A single
+    condition is a line.
     """
-    if table[by[0]].nunique() > 1:
-        parts = [part for _, part in table.groupby(by[0], sort=False, dropna=False)]
+    parts = [part for _, part in table.groupby(by[0], sort=False, dropna=False)]
+    if len(parts) > 1 and min(map(len, parts)) > 1:
         return "\n\n".join(print_conditions(part, by, game) for part in parts)
     shown = table[list(by)].copy()
     if (table["threat_model"] != "none").any():
@@ -132,8 +133,10 @@ def print_conditions(table: pd.DataFrame, by: Sequence[str], game: type[Game]) -
         shown[outcome.label] = cells
     shown["median rounds"] = ["-" if pd.isna(m) else f"{m:g}" for m in table["median_rounds"]]
     shown["unusable replies"] = [f"{rate:.1%}" for rate in table["failed_reply_rate"]]
-    kept = [name for name in shown if len(shown) == 1 or shown[name].nunique() > 1 or name in labels]
-    alike = ", ".join(f"{name} {shown[name].iloc[0]}" for name in shown if name not in kept)
+    kept = [name for name in shown if len(shown) > 1 and (shown[name].nunique() > 1 or name in labels)]
+    alike = ", ".join(f"{name} {str(shown[name].iloc[0]).strip()}" for name in shown if name not in kept)
+    if not kept:
+        return alike
     return (f"In all rows: {alike}\n" if alike else "") + shown[kept].to_string(index=False)
 
 

@@ -9,6 +9,7 @@ import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import astuple, dataclass, field
 from datetime import datetime
 from typing import Any
@@ -17,11 +18,13 @@ import pandas as pd
 
 from parley import paths
 from parley.engine.models import compare_names
-from parley.errors import RecordError
+from parley.engine.service.limits import BYTES_PER_TOKEN
+from parley.errors import ParleyError, RecordError
 from parley.play.record import Summary
 from parley.play.record_store import UsableRecords, mark_of_tables, read_own
 from parley.policies import Tokens
-from parley.study import Study
+from parley.policies.kinds import PolicyKind
+from parley.study import Study, prompt_sent
 from parley.study.condition import Condition, Simulation, axes_text
 from parley.text import counted
 
@@ -126,11 +129,14 @@ def _listed(found: Mapping[str, int]) -> str:
 
 
 _TOKENS = ("prompt_tokens", "completion_tokens", "cached_tokens")
-SAME, ALIKE, PER_AGENT, SCRIPTED, UNKNOWN = (
+_LENGTH = 0.25  # of the longest replies, where there is no record: those of small models had 0.1 to 0.35 (findings/)
+_TEMPLATE = 20  # tokens that a chat template adds to a prompt, about
+SAME, ALIKE, PER_AGENT, SCRIPTED, ESTIMATED, UNKNOWN = (
     "this condition",
     "conditions of this model and n",
     "conditions of this model, by agent",
     "no model is asked",
+    "no record",
     "unknown",
 )
 
@@ -186,9 +192,11 @@ class Costs:
             engines[condition.models].append(summary)
         self._pace = {models: _seconds_per_token(summaries) for models, summaries in engines.items()}
         self._on_gpus = {models: _on_gpus(summaries) for models, summaries in engines.items()}
+        self._kinds: list[PolicyKind] = []
+        self._estimates: dict[tuple[str, bool], Cost] = {}
 
     def of(self, condition: Condition) -> tuple[Cost, str]:
-        """Return what one simulation of a condition takes, and from what that is known."""
+        """Return what one simulation of a condition takes, by records or estimated, and from what that is known."""
         if not condition.models:
             return Cost(), SCRIPTED
         agents = _agents(condition)
@@ -196,7 +204,38 @@ class Costs:
             if each in self._known:
                 tokens = _mean_tokens((summary, agents / n) for n, summary in self._known[each])
                 return self._cost(condition, tokens), each[0]
-        return _NOTHING_KNOWN, UNKNOWN
+        estimate = self.estimate(condition, at_most=False)
+        return estimate, UNKNOWN if math.isnan(estimate.prompt) else ESTIMATED
+
+    def estimate(self, condition: Condition, at_most: bool) -> Cost:
+        """Return what one simulation takes that lasts as long as it may: with replies of a usual length, or at most.
+
+        Its hours are unknown; so is all of it for forks, and where what it would talk about is not on this machine.
+        """
+        key = (condition.identity, at_most)
+        if key not in self._estimates:
+            self._estimates[key] = _NOTHING_KNOWN
+            if condition.fork is None:
+                with suppress(ParleyError):
+                    self._estimates[key] = self._estimated(Simulation(condition, condition.seeds[0]), at_most)
+        return self._estimates[key]
+
+    def _estimated(self, simulation: Simulation, at_most: bool) -> Cost:
+        self._kinds = self._kinds or prompt_sent.lasting(simulation)
+        length, per_token = (1.0, BYTES_PER_TOKEN - 1) if at_most else (_LENGTH, BYTES_PER_TOKEN)
+        times = 1 + simulation.condition.parameters.retries * at_most
+        used: dict[str, Tokens] = defaultdict(Tokens)
+        for ask in prompt_sent.asked(simulation.game(), simulation.seed, kinds=self._kinds, length=length):
+            player = simulation.players[ask.agent]
+            if player.model and player.entry:
+                sent = sum(len(message["content"].encode()) for message in ask.messages) // per_token + _TEMPLATE
+                longest = player.entry.dialect.longest(ask.sampling) + player.entry.reasoning_tokens
+                used[player.model] += Tokens(times * sent, times * round(length * longest))
+        entries = simulation.condition.entries
+        money = [entry.price.most(used[name]) if entry.price else math.nan for name, entry in entries.items()]
+        total = sum(used.values(), Tokens())
+        hours = 0.0 if all(entry.is_service for entry in entries.values()) else math.nan
+        return Cost(total.prompt, total.completion, hours, hours, sum(money))
 
     def _cost(self, condition: Condition, tokens: Tokens) -> Cost:
         entries = list(condition.entries.values())

@@ -14,7 +14,8 @@ import pandas as pd
 import scipy
 
 from parley.analysis.contrasts import REPEAT
-from parley.analysis.made_by import Cost, Costs
+from parley.analysis.made_by import ESTIMATED, Cost, Costs
+from parley.analysis.margins import told
 from parley.analysis.questions import Pairs, all_pairs
 from parley.analysis.simulations import simulation_row
 from parley.errors import UsageError
@@ -33,6 +34,7 @@ from parley.statistics.stats import CONFIDENCE, Floats, wilson_of_mean
 from parley.study import Study
 from parley.study.comparisons import Comparison
 from parley.study.condition import Condition, Simulation
+from parley.study.study_file import PaperNumber
 
 PILOT = 20  # pairs that a correlation, a rate or a spread is taken from; fewer say too little
 TARGETS = (0.8, 0.9)
@@ -131,16 +133,27 @@ def planned(study: Study, records: Records, base: float | None = None) -> list[P
     # Another study may lack an axis, or have played the same.
     rows = pd.DataFrame() if any(name not in rows for name in by) else rows.dropna(subset=by).drop_duplicates(by)
     times = max(repeats, default=0) + 1, study.repeats
-    plans = [_planned(comparison, pairs, base, times) for comparison, pairs in all_pairs(rows, study)]
+    plans = [
+        _planned(comparison, pairs, base, times, _of_paper(study, comparison))
+        for comparison, pairs in all_pairs(rows, study)
+    ]
     return [replace(plan, repeats=times[1] if plan.comparison.averaged else 1) for plan in plans]
 
 
-def _planned(comparison: Comparison, pairs: Pairs, base: float | None, times: tuple[int, int]) -> Planned:
+def _of_paper(study: Study, comparison: Comparison) -> PaperNumber | None:
+    """Return what a paper says of the first side of a comparison: of its conditions, else of the fewest with them."""
+    places = told(study, comparison.outcomes[0], [first for first, _ in comparison.strata], exactly=False)
+    return study.content.paper[places[0]] if places and comparison.share else None
+
+
+def _planned(
+    comparison: Comparison, pairs: Pairs, base: float | None, times: tuple[int, int], paper: PaperNumber | None
+) -> Planned:
     """Return what is assumed of a comparison; `times` are the repeats of the pilot and of the study."""
     as_rates = comparison.share and not comparison.between  # which vary at least as much, where no pilot is
     if comparison.of_numbers and not (as_rates and len(pairs.first) < PILOT):
         return _of_numbers(comparison, pairs, times)
-    return _of_rates(comparison, pairs, base)
+    return _of_rates(comparison, pairs, base, paper)
 
 
 def _of_numbers(comparison: Comparison, pairs: Pairs, times: tuple[int, int]) -> Planned:
@@ -167,12 +180,13 @@ def _of_numbers(comparison: Comparison, pairs: Pairs, times: tuple[int, int]) ->
     return Planned(comparison, number, basis, assumed, one_stratum, ends, by_repeats=by_repeats)
 
 
-def _of_rates(comparison: Comparison, pairs: Pairs, base: float | None) -> Planned:
+def _of_rates(comparison: Comparison, pairs: Pairs, base: float | None, paper: PaperNumber | None) -> Planned:
     """Return what is assumed of rates: the first of them, the difference, and how pairs correlate."""
     number, strata = len(pairs.first), len(comparison.strata)
     pilot = number >= PILOT
     phi = correlation(*pairs.counts) if pilot else 0.0
-    given, difference, said = _told(comparison, float(pairs.first.mean()) if pilot else None, number, base)
+    played = float(pairs.first.mean()) if pilot else None if paper is None else paper.value
+    given, difference, said = _told(comparison, played, number, base, None if pilot else paper)
     within = all(one is other for one, other in comparison.strata)
     alone = "outcomes of one simulation" if within else "pairs"
     paired = f"correlation of {number} pairs" if pilot else f"{alone} independent: no pilot"
@@ -201,11 +215,11 @@ def _pilots(comparison: Comparison, counts: tuple[int, int, int, int], base: flo
 
 
 def _told(
-    comparison: Comparison, played: float | None, number: int, base: float | None
+    comparison: Comparison, played: float | None, number: int, base: float | None, paper: PaperNumber | None = None
 ) -> tuple[float | None, float, str]:
     """Return the first rate, the difference, and whence they are; no rate: those about a half.
 
-    `played` is the first rate of so many pairs of a pilot.
+    `played` is the first rate of so many pairs of a pilot, or of a `paper`.
     """
     question, smallest = comparison.question, comparison.question.smallest
     if base is None and question.expected is not None:
@@ -214,13 +228,15 @@ def _told(
     if first is not None and smallest <= max(first, 1 - first) + 1e-9:
         # Towards a half, where rates vary most.
         said = f"rate of {number} pairs" if base is None else f"rate {base:g} as given"
+        if paper is not None and base is None:
+            said = f"rate of the paper ({paper.source or 'no source'}{f', {paper.of} games' if paper.of else ''})"
         return first, smallest if first <= 0.5 else -smallest, said
     if base is not None:
         raise UsageError(
             f"--base {base:g}: {question.name}: no rate differs from it by {smallest:g} or more, the smallest "
             f"difference; give one of at most {1 - smallest:g} or at least {smallest:g}"
         )
-    more = "" if played is None else f", as that of {number} pairs leaves no room"
+    more = "" if played is None or paper else f", as that of {number} pairs leaves no room"
     return None, smallest, f"{_HARDEST}{more}"
 
 
@@ -298,11 +314,15 @@ def _costs(comparison: Comparison, repeats: int, seeds: Any, costs: Costs) -> di
     }
 
 
-def total_cost(conditions: Sequence[Condition], costs: Costs) -> tuple[Cost, dict[str, list[str]]]:
-    """Return what all simulations of some conditions take, and which models are known from what."""
+def total_cost(
+    conditions: Sequence[Condition], costs: Costs, at_most: bool = False
+) -> tuple[Cost, dict[str, list[str]]]:
+    """Return what all simulations of some conditions take, or `at_most`, and which models are known from what."""
     total, known = Cost(), dict[str, list[str]]()
     for condition in conditions:
         cost, source = costs.of(condition)
+        if at_most and source == ESTIMATED:
+            cost = costs.estimate(condition, at_most=True)
         total += cost * len(condition.seeds)
         if condition.models and condition.engine not in known.setdefault(source, []):
             known[source].append(condition.engine)

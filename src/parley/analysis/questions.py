@@ -43,7 +43,6 @@ from parley.statistics.stats import (
 from parley.study import Study
 from parley.study.comparisons import Comparison
 from parley.study.condition import Condition
-from parley.text import counted
 
 OPEN, DIFFERS, SMALLER, NO_PAIRS = "open", "differs", "no difference", "no pairs"
 LINES = "t of lines"  # the test of a trend
@@ -215,22 +214,6 @@ def _equivalence(pairs: Pairs, smallest: float, most: float, together: float) ->
         t = errors * scipy.special.stdtrit(max(1, len(means) - 1), 0.5 + together / 2)
         p = float(scipy.special.stdtr(max(1, len(means) - 1), t))
     return {"together_low": lower, "together_high": upper, "p_equivalence": p}
-
-
-def answer_lines(table: pd.DataFrame) -> Iterator[str]:
-    """Yield a line for each row of the table of questions: the answer, its p, and whether it was frozen before."""
-    for row in table.to_dict("records"):
-        compared = f" ({row['axis']} {row['from']} -> {row['to']})" if row["axis"] else ""
-        ps = {
-            row["test"]: row["p_holm"],
-            "at any time": np.nan if row["seeds_fixed"] else row["anytime_p_holm"],
-            "two one-sided tests": row["p_equivalence_holm"] if row["answer"].startswith(SMALLER) else np.nan,
-        }
-        known = [f"{name}: p {p:.2g}" for name, p in ps.items() if not pd.isna(p)]
-        known += [f"corrected over {counted(int(table['p'].notna().sum()), 'comparison')}"] if known else []
-        registered = f"{'confirmatory: ' if row['confirmatory'] else ''}{row['registered']}"
-        size = counted(row["pairs"], "pair")
-        yield f"{row['question']}{compared}: {row['answer']} ({', '.join([*known, size])}); {registered}"
 
 
 def _answer(row: dict[str, Any]) -> str:

@@ -21,7 +21,7 @@ from parley.analysis.contrasts import REPEAT, contrast_table, noise_table
 from parley.analysis.endings import ending_table, times_table
 from parley.analysis.forks import fork_tables
 from parley.analysis.made_by import made_by
-from parley.analysis.margins import margin_table
+from parley.analysis.margins import margin_table, paper_table
 from parley.analysis.questions import question_table
 from parley.analysis.rates import quantity_table, rate_table
 from parley.analysis.registration import with_registration
@@ -107,6 +107,8 @@ def _tables(
     if study.parents:  # their repeats are all of one recorded game
         asked = pd.concat([asked, again[again[REPEAT] > 0]])
     noise = noise_table(again, by, game, _answers_again(records, by))
+    questions = with_registration(question_table(asked, study), rows, study)
+    of_traces = from_traces.tables()
     return records, {
         "simulations": rows,
         "conditions": conditions,
@@ -116,11 +118,12 @@ def _tables(
         "contrasts": contrast_table(rows, by, game, impossible, noise),
         "endings": ending_table(rows, by, game, impossible),
         "times": times_table(rows, by, game),
-        **from_traces.tables(),
-        "margins": margin_table(rows, by, game, impossible, study.content.paper),
+        **of_traces,
+        "margins": margin_table(rows, by, game, impossible),
+        "paper": paper_table(study, rows, {**of_traces, "questions": questions}, impossible),
         "noise": noise,
         **fork_tables(records, by, game),
-        "questions": with_registration(question_table(asked, study), rows, study),
+        "questions": questions,
         "manifest": manifest_table(study.name, records),
     }
 

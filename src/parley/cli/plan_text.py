@@ -9,7 +9,7 @@ import pandas as pd
 
 from parley import paths
 from parley.analysis.forks import without_effect
-from parley.analysis.made_by import PER_AGENT, SCRIPTED, UNKNOWN, Costs, played
+from parley.analysis.made_by import ESTIMATED, PER_AGENT, SCRIPTED, UNKNOWN, Cost, Costs, played
 from parley.analysis.planning import Planned, level, missing_pilot, plan_table, planned, total_cost, width_table
 from parley.analysis.registration import registered_lines
 from parley.analysis.simulations import simulation_row
@@ -56,12 +56,14 @@ class Plan:
 
     def values(self) -> dict[str, Any]:
         """Return the table, of questions or of widths, and what the whole study takes; None is not known."""
-        cost, _ = total_cost(self._study.conditions, self._costs)
-        takes = {part: None if math.isnan(value) else value for part in _PARTS for value in [getattr(cost, part)]}
+        cost, known = total_cost(self._study.conditions, self._costs)
+        most, _ = total_cost(self._study.conditions, self._costs, at_most=True)
         return {
             "study": self._study.name,
             "questions" if self._plans else "widths": self._table,
-            "takes": takes,
+            "takes": _takes(cost),
+            "takes_at_most": _takes(most),
+            "known_from": known,
             "too_long": list(map(asdict, self._too_long)),
         }
 
@@ -81,6 +83,10 @@ class Plan:
                 f"as long as they may be); change {REMEDIES['prompt_too_long']}, or max_tokens"
             )
         yield ""
+
+
+def _takes(cost: Cost) -> dict[str, float | None]:
+    return {part: None if math.isnan(value) else value for part in _PARTS for value in [getattr(cost, part)]}
 
 
 def _questions(study: Study, plans: list[Planned], found: pd.DataFrame) -> Iterator[str]:
@@ -141,6 +147,9 @@ def _costs(study: Study, found: pd.DataFrame | None, costs: Costs) -> Iterator[s
     header = ("what it takes", "simulations", "tokens", "engine hours", "GPU hours", "money")
     simulations = f"{sum(len(condition.seeds) for condition in study.conditions):,}"
     rows = [["the study as it is", simulations, *(_number(getattr(cost, part)) for part in _PARTS)]]
+    if ESTIMATED in known:
+        most, _ = total_cost(study.conditions, costs, at_most=True)
+        rows.append(["the study, at most", simulations, *(_number(getattr(most, part)) for part in _PARTS)])
     for row in [] if found is None else found.to_dict("records"):
         rows.append([f"{row['question']}: as it is", *(_number(row[part]) for part in ("simulations", *_PARTS))])
         if not pd.isna(row["seeds_80"]):
@@ -152,13 +161,21 @@ def _costs(study: Study, found: pd.DataFrame | None, costs: Costs) -> Iterator[s
             f"?: no record says what {', '.join(known[UNKNOWN])} takes; play some simulations, or name with --from a "
             "study that did"
         )
+    if ESTIMATED in known:
+        yield one_line(
+            f"{', '.join(known[ESTIMATED])}: no record, so for games that last as long as they may, and replies of a "
+            "quarter of max_tokens (at most: of all of them, each asked for again as often as it may be)"
+        )
+        if math.isnan(cost.hours):
+            slow, slowest = (_number(of.tokens / 3.6e6) for of in (cost, most))
+            yield f"at 1,000 tokens a second, in and out, one server takes {slow} hours, at most {slowest}"
     for source, models in known.items():
-        if source != UNKNOWN:
+        if source not in (UNKNOWN, ESTIMATED):
             rough = " (rough: prompts grow with the group)" if source == PER_AGENT else ""
             yield one_line(f"{', '.join(models)}: by records of {source}{rough}")
-    if any(condition.models for condition in study.conditions):
+    if known.keys() - {UNKNOWN, ESTIMATED}:
         yield "hours: as if one server answered at the pace of those records; money: by the prices in models.yaml"
-    else:
+    elif not known:
         yield f"{SCRIPTED}: nothing is paid for"
 
 

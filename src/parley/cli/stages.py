@@ -11,7 +11,7 @@ import click
 from parley import paths
 from parley.cli import common
 from parley.errors import UsageError
-from parley.text import counted
+from parley.text import counted, one_line
 
 if TYPE_CHECKING:
     from parley.study import Study
@@ -25,16 +25,23 @@ def run(study: str, options: tuple[str, ...]) -> None:
 
     This is Snakemake, with Parley's Snakefile: whatever follows STUDY goes to it, and `parley run STUDY --help` lists
     its options. On one machine it takes all cores unless --cores says otherwise. Stopped, the same command goes on.
-    Where hardly any reply of a model can be used, its games pause; with --go-on they are played all the same.
+    Where hardly any reply of a model can be used, its games pause; with --go-on they are played all the same. With
+    --seeds or --rounds a study of at most so many seeds of each condition, and rounds of each game, is written beside
+    STUDY and played: STUDY-seeds1-rounds3, with results of its own.
 
     \b
     Examples:  parley run demo
-               parley run paper -n                 what would be played
-               parley run paper --profile slurm    on a cluster
+               parley run paper -n                    what would be played
+               parley run paper --profile slurm       on a cluster
+               parley run paper --seeds 1 --rounds 3  first, whether all of it works
     """
-    from parley.workflow.command import snakemake_command
+    from parley.workflow.command import own_options, snakemake_command, write_smaller
 
-    command = snakemake_command(study, options)
+    own, others = own_options(options)
+    if own.seeds or own.rounds:
+        study = str(write_smaller(common.load(study, None, needs_weights=False), own.seeds, own.rounds))
+        click.echo(one_line(f"{study} plays in its place"), err=True)
+    command = snakemake_command(study, others, own.go_on)
     if not paths.study_file(study).exists():  # else Snakemake's own words come first
         common.load(study, None)
     os.execv(command[0], command)  # its progress, Ctrl-C and exit status are Snakemake's own
@@ -243,18 +250,19 @@ def summarize(study: "Study", strict: bool, processes: int, as_json: bool) -> No
     Example:  parley summarize demo
     """
     from parley.analysis.conditions import degenerate_warnings, print_conditions
-    from parley.analysis.questions import answer_lines
+    from parley.analysis.margins import paper_lines
     from parley.analysis.summarize import summarize as write_tables
     from parley.analysis.tables import read_table
+    from parley.report.answers import answer_lines
 
     with common.at_work(study.name, "tables"):
         table = write_tables(study, strict, processes)
-        answered = read_table(study.name, "questions")
+        answered, paper = (read_table(study.name, name) for name in ("questions", "paper"))
     if as_json:
         common.tell(True, table, ())
         return
     click.echo(print_conditions(table, study.axes, study.game))
-    for line in answer_lines(answered):
+    for line in [*answer_lines(answered, study), *paper_lines(paper, study.game)]:
         common.say(line)
     for name, note in study.notes().items():
         click.echo(f"{name}: {note}")

@@ -283,8 +283,9 @@ def plan(study: "Study", other: str | None, base: float | None, freeze: bool, fo
     """Show what the questions of a study can find, how many seeds that takes, and what it costs.
 
     Nothing needs to be played. Rates are those that a question expects, or the records' of a pilot; tokens, hours and
-    money are of records alone. The table and a figure go to results/STUDY/plan. --freeze writes the preregistration
-    STUDY.frozen.md, which a person completes, and to which each report compares the study.
+    money are those of records, else tokens and money are estimated. The table and a figure go to results/STUDY/plan.
+    --freeze writes the preregistration STUDY.frozen.md, which a person completes, and to which each report compares
+    the study.
 
     \b
     Examples:  parley plan paper
@@ -343,10 +344,10 @@ def stage(study: str, profile: str | None, remove: bool, models: Path | None) ->
                parley stage paper --profile slurm
                parley stage demo --remove
     """
-    from parley.workflow.command import call_dvc, write_stage
+    from parley.workflow.command import remove_stage, write_stage
 
     if remove:
-        call_dvc("remove", common.settle(study).stem)
+        remove_stage(common.settle(study))
         return
     for text in write_stage(common.load(study, models, needs_weights=False), profile):
         click.echo(text)

@@ -51,6 +51,28 @@ def values_along(column: pd.Series) -> list[Any]:
     return values if any(isinstance(value, str) for value in values) else sorted(values)
 
 
+PAPER: dict[str, Any] = {"linestyle": "none", "marker": "D", "markeredgecolor": "black", "markeredgewidth": 1.0}
+
+
+def with_paper(study: Study, table: pd.DataFrame, column: str = "") -> tuple[pd.DataFrame, list[Artist]]:
+    """Return conditions with what a paper says of each of them alone, and the legend's entry of its marks, if any.
+
+    It is a column `paper`, by what `column` names; without that one for each outcome, as `valid_consensus_paper`.
+    """
+    told = zip(study.content.paper, study.of_paper, strict=True)
+    rows = [
+        {**of[0].axes, "_what": each.what, "paper": each.value} for each, of in told if each.is_mean and len(of) == 1
+    ]
+    said = pd.DataFrame(rows, columns=[*study.axes, "_what", "paper"]).drop_duplicates([*study.axes, "_what"])
+    said = said[said["_what"].isin(table[column] if column else [each.name for each in study.game.outcomes])]
+    if said.empty:
+        return table, []
+    if not column:
+        said = said.pivot(index=study.axes, columns="_what", values="paper").add_suffix("_paper").reset_index()
+    legend = Line2D([], [], label="paper", markersize=5, markerfacecolor="none", **PAPER)
+    return table.merge(said.rename(columns={"_what": column}), how="left"), [legend]
+
+
 def alike(study: Study, table: pd.DataFrame, by: Sequence[str]) -> list[Group]:
     """Return the conditions that agree in all of `by`; those that a question of the study compares are neighbors."""
     if not by:

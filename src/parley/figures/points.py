@@ -156,6 +156,7 @@ def _points(
     names stand in one row. `ranges` are the limits of y of what is no share, and whether they cut an interval; what
     is in `cut` has intervals that end at the edge.
     """
+    table, of_paper = common.with_paper(study, table, column)
     same = common.counted(table, notes, "blocks" if spec.blocks else "sims")
     along = _places_along(study, spec, table, each, notes, lines)
     ranges = ranges or {}
@@ -189,7 +190,8 @@ def _points(
 
     size = (along.width, _ALONE if one_row else HEIGHT)
     labels = ["rate"] if one_row else list(titles.values())
-    return common.panel_rows(study, spec, labels, along.groups, along.by, size, notes, along.lines.legend, draw)
+    legend = [*along.lines.legend, *of_paper]
+    return common.panel_rows(study, spec, labels, along.groups, along.by, size, notes, legend, draw)
 
 
 def _range(rows: pd.DataFrame, *, whole: bool) -> tuple[float, float, bool]:
@@ -257,6 +259,9 @@ def _draw_points(
                     low, high = max(0.0, row[of] - band), min(1.0, row[of] + band)
                     ax.vlines(at, low, high, color=style["color"], linewidth=7, alpha=0.2, zorder=1)
                 points[index].append((at, row[of]))
+                if not math.isnan(told := row.get("paper", math.nan)):
+                    around: dict[str, Any] = {"markersize": 6.5, "markerfacecolor": "none", "clip_on": False}
+                    common.add_line(ax, at, told, zorder=4, **around, **common.PAPER)
     for number, line, bars in zip(styles, points, limits, strict=True):
         common.error_bars(ax, bars, line_style(number)["color"], 1.1, 2, clip_on=cut, zorder=2.5)
         if joined and line:

@@ -19,7 +19,7 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
 from rich.cells import cell_len, chop_cells
 
-from parley.figures.page import FEW_PANELS, Panel, heading, pages, panel_width, words
+from parley.figures.page import FEW_PANELS, Panel, heading, pages, panel_width, per_row, words
 from parley.figures.style import HEIGHT, line_handle, line_style, look
 from parley.games.evidence import FigureSpec, Timeline
 from parley.paths import single_link
@@ -63,13 +63,20 @@ def trajectories(study: Study, spec: FigureSpec) -> list[Figure]:
     values = [simulation.condition.axes.get(spec.x) for simulation in chosen]
     order = sorted(range(len(chosen)), key=lambda place: values.index(values[place]))
     chosen = [chosen[place] for place in order]  # one value of x after the other
+    columns = _columns([*Counter(map(values.index, values)).values()])
     played = [_lines(study, *read_played(study, simulation)) for simulation in chosen]
     notes.append("Lines are shifted slightly up or down so that equal values stay visible.")
     low, high = _range(played)
 
     draws = [partial(_draw_lines, lines=lines, low=low, high=high) for lines in played]
-    panels = panels_of(study, chosen, draws, panel_width(len(chosen), _WIDTH))
-    return pages(study, spec, panels, (_WIDTH, HEIGHT), notes, _legend(study.game.roles[0], played))
+    panels = panels_of(study, chosen, draws, panel_width(columns or len(chosen), _WIDTH))
+    return pages(study, spec, panels, (_WIDTH, HEIGHT), notes, _legend(study.game.roles[0], played), columns)
+
+
+def _columns(sizes: Sequence[int]) -> int:
+    """Return how many panels a row has, so that none has two values of x; 0 where they are not that many alike."""
+    fitting = [n for n in range(2, per_row(_WIDTH) + 1) if all(size % n == 0 for size in sizes)]
+    return max(fitting, default=0) if len(sizes) > 1 else 0
 
 
 def few(study: Study, spec: FigureSpec, most: int, attacked: bool = False) -> tuple[list[Simulation], list[str]]:

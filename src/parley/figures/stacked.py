@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
@@ -18,6 +19,8 @@ from parley.games.evidence import FigureSpec, OutcomeClass
 from parley.study import Study
 
 _BAR, _LONGEST = 0.2, 0.8  # inches of a bar, and at most of its name
+_BESIDE, _SEEN = 0.25, 0.05  # of a place: where a paper's mark stands; the part above which a second one is apart
+_MARK: dict[str, Any] = {"markersize": 5, "markerfacecolor": "white", "clip_on": False, "zorder": 4}
 _EDGE: dict[str, Any] = {"edgecolor": "#333333", "linewidth": 0.5}
 
 
@@ -26,6 +29,7 @@ def stacked(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]
     if table.empty or spec.x not in study.axes:
         why = f"{spec.x} is not an axis of this study" if len(table) else "the study has no conditions"
         return empty(study, spec, f"Nothing to draw: {why}.")
+    table, of_paper = common.with_paper(study, table)
     numbers = table[study.axes].nunique()
     x = spec.x if numbers[spec.x] > 1 else max([spec.x, *study.axes], key=numbers.__getitem__)
     by, notes = [axis for axis in study.axes if axis != x], list[str]()
@@ -39,7 +43,9 @@ def stacked(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]
     per_panel = evenly(len(bars), int(room() / each))
     outcomes = outcomes_of(table, study.game, spec.of)
     occurring = [outcome for outcome in outcomes if (table[f"{outcome.name}_rate"] > 0).any()]
-    legend = [Patch(facecolor=o.color, hatch=2 * o.hatch, label=o.label, **_EDGE) for o in occurring]
+    legend: list[Artist] = [Patch(facecolor=o.color, hatch=2 * o.hatch, label=o.label, **_EDGE) for o in occurring]
+    legend += of_paper
+    notes += ["Paper: where its parts of a bar end."] * len(of_paper)
     first = [outcomes_of(group, study.game, spec.of)[0] for _, group in groups]
     what = " or, where a panel cannot have it, ".join(outcome.label for outcome in outcomes if outcome in first)
     notes.append(f"Error bars: {what}, with its {common.WILSON}.")
@@ -80,8 +86,12 @@ def _bars(
         if row is None:
             common.instead(ax, place, "not run")
             continue
-        base = 0.0
+        base, told = 0.0, 0.0
         for outcome in outcomes:
+            part = row.get(f"{outcome.name}_paper", math.nan)
+            told += part  # known if the paper has all parts below
+            if not math.isnan(told) and (outcome is first or part > _SEEN):
+                common.add_line(ax, place + _BESIDE, told, **_MARK, **common.PAPER)
             rate = row[f"{outcome.name}_rate"]
             if not pd.isna(rate) and rate:
                 style: dict[str, Any] = {"facecolor": outcome.color, "hatch": 2 * outcome.hatch, **_EDGE}

@@ -4,18 +4,23 @@ With `two_steps` an agent is first asked for free text, then, in the same chat, 
 step is an ask of its own with its own retries, so journal, record and replay know nothing of it. What was written
 freely becomes the free field of the reply, cut to its length. A first step that is cut off at max_tokens counts as far
 as it came. One that is refused or empty fails: the reply has its failure, and there is no second step.
+
+With `memory: chat` what an agent was asked before stands before each question, with its replies as they came. What
+could not be used is left out, question and all: so is a reply that a fork silences.
 """
 
-from collections.abc import Generator
+from collections import defaultdict
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from functools import cache
 
 from pydantic import BaseModel, ValidationError, create_model
 
+from parley.engine.service.limits import estimated_tokens
 from parley.errors import UsageError
 from parley.games.base import Game, Outcome, Point
 from parley.games.own_game import checked_play
-from parley.games.parameters import Seat
+from parley.games.parameters import Chat, Seat
 from parley.identity import stream
 from parley.policies import FIRST_STEP, Ask, Reply
 from parley.policies.reply_text import FreeText, Reading, ReplyModel, free_field, schema_of
@@ -29,7 +34,11 @@ def readings(game: Game) -> dict[str, Reading]:
 
 
 def playing(game: Game) -> Playing:
-    """Play a game like `Game.play`, with the asks that have two steps asked one after the other."""
+    """Play a game like `Game.play`: asks that have two steps one after the other, and all with their chat if any."""
+    return _remembering(game) if isinstance(game.parameters.memory, Chat) else _stepping(game)
+
+
+def _stepping(game: Game) -> Playing:
     inner = _begun(game)
     asks = next(inner)
     while True:
@@ -100,6 +109,53 @@ def _without_free(model: type[BaseModel]) -> type[BaseModel]:
         return model
     fields = {name: (field.annotation, field) for name, field in model.model_fields.items() if name != free}
     return create_model(model.__name__, __base__=ReplyModel, **fields)  # type: ignore[call-overload, no-any-return]
+
+
+# Agents that remember the chat (`memory: chat`)
+
+
+Turns = Sequence[tuple[str, str]]  # by role: a question ("user"), then its reply ("assistant"), and so on
+
+
+def _remembering(game: Game) -> Playing:
+    """Play a game with the chat of each agent up to now before what it is asked; rules read none.
+
+    In a fork it is what was asked and said in the seat before the point, whoever sat there.
+    """
+    steps, chats = _stepping(game), defaultdict[str, list[tuple[str, str]]](list)
+    games = [game]
+    while games[0].begun is not None:
+        games.insert(0, games[0].begun[0])
+    asks = next(steps)
+    while True:
+        while len(games) > 1 and games[1].begun and any(games[1].begun[1].is_of(ask.round, ask.phase) for ask in asks):
+            games.pop(0)
+        memories = {seat.name: game.parameters.chat_for(seat) for seat in games[0].seats}
+        replies = yield [
+            _reminded(ask, chats[ask.agent], memory.tokens) if (memory := memories[ask.agent]) else ask for ask in asks
+        ]
+        for ask, reply in zip(asks, replies, strict=True):
+            if reply.value is not None:
+                chats[ask.agent] += [("user", ask.user), ("assistant", reply.text)]
+        try:
+            asks = steps.send(replies)
+        except StopIteration as end:
+            outcome: Outcome = end.value
+            return outcome
+
+
+def _reminded(ask: Ask, chat: Turns, tokens: int) -> Ask:
+    """Return a question after the latest turns of a chat that have so many tokens together, at most."""
+    # A first step, which its second always follows, is the chat's end.
+    is_second = len(ask.earlier) == 2 and [*chat[-2:-1]] == [ask.earlier[0]]
+    first = end = len(chat) - 2 * is_second
+    size = 0
+    while first:
+        size += sum(len(text.encode(errors="replace")) for _, text in chat[first - 2 : first])
+        if estimated_tokens(size, 0) > tokens:
+            break
+        first -= 2
+    return replace(ask, earlier=(*chat[first:end], *ask.earlier))
 
 
 # Games that go on otherwise from a point: the same rules and replies up to it, other seats from there

@@ -89,12 +89,13 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back, after all retries: a parsed value, or the class of the failure; and how long it took."""
+    """What came back, after all retries: a parsed value, or the class of the failure; how long it took; its text."""
 
     value: BaseModel | None
     failure: FailureClass | None = None
     detail: str | None = None
     milliseconds: int = field(default=0, compare=False)
+    text: str = field(default="", compare=False)
 
 
 _Count = Annotated[int, Field(ge=0, lt=2**63)]  # where it is read from a file

@@ -8,6 +8,7 @@ written becomes the free field.
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -220,6 +221,10 @@ def without_fence(text: str) -> str:
 
 def read_reply(ask: Ask, text: str, finish_reason: str, reading: Reading = AS_WRITTEN) -> Reply:
     """Return what a reply says, in the format that was asked for."""
+    return replace(_read(ask, text, finish_reason, reading), text=text)
+
+
+def _read(ask: Ask, text: str, finish_reason: str, reading: Reading) -> Reply:
     if reading.code_fence:
         text = without_fence(text)
     if ask.reply_format == "text":

@@ -1,6 +1,6 @@
 """What differs in a study, in words and numbers: the answers to its questions, or else what differs most."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
@@ -8,8 +8,10 @@ from parley.analysis.questions import ALIKE, DIFFERS, FEW, LINES, NO_PAIRS, OPEN
 from parley.games.base import Game
 from parley.report.html import ReportLinks, Row, estimate, p_text
 from parley.statistics.stats import CONFIDENCE
+from parley.study import Study
 from parley.study.comparisons import BOTH, labels_of, value_text
 from parley.study.condition import axes_text
+from parley.study.frozen import frozen_lacks
 from parley.text import counted
 
 MAX_DIFFERENCES = 3  # differences in words, of a study without questions
@@ -62,7 +64,10 @@ def _sides(row: Row, game: type[Game]) -> tuple[str, str, str, str]:
     """Return in words what is looked at, what follows for the first side and for the second, and the verb."""
     labels = labels_of(game)
     one, other = two_names(row["what"])
-    first, second = (f" with {end_text(row, end)}" if row["axis"] else "" for end in ("from", "to"))
+    first = second = ""
+    if axis := row["axis"]:
+        second = f" with {value_text(axis, str(row['to']))}"
+        first = f" with {row['from'] if axis in ('n', 'b') else value_text(axis, str(row['from']))}"  # words follow
     if one == other:
         label = labels.get(one, one)
         label = f"“{label}”" if len(label.split()) > 3 else label  # it may be a sentence of its own
@@ -77,10 +82,11 @@ def is_number(row: Row, game: type[Game]) -> bool:
     return two_names(row["what"])[0] in {each.name for each in quantities if not each.share}
 
 
-def registered_text(row: Row) -> str:
-    """Return as a sentence whether a row of the table `questions` is confirmatory, and by what."""
-    text = f"confirmatory: {row['registered']}" if row["confirmatory"] else str(row["registered"])
-    return f"{text[0].upper()}{text[1:]}."
+def registered_text(row: Row, lacks: str) -> str:
+    """Return as a sentence whether a row of the table `questions` is confirmatory, by what, and what that `lacks`."""
+    if not row["confirmatory"]:
+        return f"{row['registered'][0].upper()}{row['registered'][1:]}."
+    return f"Confirmatory: {row['registered']}{lacks and f', but the frozen page is {lacks}'}."
 
 
 def verdict(row: Row, game: type[Game]) -> str:
@@ -118,6 +124,14 @@ def change_text(row: Row, game: type[Game], low: str = "low", high: str = "high"
     return estimate("difference", form, low, high, scale=scale, unit=unit)(row)
 
 
+def answer_lines(questions: pd.DataFrame, study: Study) -> Iterator[str]:
+    """Yield each row of the table `questions` as a line: the answer in words, its test, and if it is confirmatory."""
+    game, lacks = study.game, frozen_lacks(study.whole)
+    for row in questions.to_dict("records"):
+        found = filter(None, [difference_text(row, game), how_tested(row, questions), row["note"]])
+        yield f"{row['question']}: {verdict(row, game)}: {'; '.join(found)}. {registered_text(row, lacks)}"
+
+
 def discordant_text(row: Row) -> str:
     """Return how many pairs have what is compared on one side alone; "" for quantities, and where nothing is known."""
     if not row["pairs"] or row["kind"] == "quantity" or pd.isna(row["only_first"]):
@@ -125,41 +139,19 @@ def discordant_text(row: Row) -> str:
     return f"{row['only_first']:.0f} only first, {row['only_second']:.0f} only second"
 
 
-def numbers(row: Row, game: type[Game]) -> list[tuple[str, str]]:
-    """Return what says how sure the answer of a row of the table `questions` is, as names and text."""
-    pairs = f"{row['pairs']} pairs, {row['strata']} {'stratum' if row['strata'] == 1 else 'strata'}"
-    return [
-        ("pairs", "; ".join(filter(None, [pairs, discordant_text(row)]))),
-        ("limits for all questions at once", _with_limits(row, game, "together")),
-        ("p", f"{_with_corrected(row, 'p')} ({row['test']})"),
-        ("p that it is smaller than what matters", _with_corrected(row, "p_equivalence")),
-        ("whenever one looks", at_any_time(row, game) or "-"),
-    ]
-
-
 def at_any_time(row: Row, game: type[Game]) -> str:
     """Return the difference with the limits and the p that hold for any number of seeds; "" where there are none."""
-    text = _with_limits(row, game, "anytime")
-    return text and f"{text}, p {_with_corrected(row, 'anytime_p')}"
+    text = with_limits(row, game, "anytime")
+    return text and f"{text}, p {p_text(row['anytime_p'])}, corrected {p_text(row['anytime_p_holm'])}"
 
 
-def _with_limits(row: Row, game: type[Game], name: str) -> str:
+def with_limits(row: Row, game: type[Game], name: str) -> str:
     """Return the difference with other limits than its own; "" where there are none."""
     low, high = f"{name}_low", f"{name}_high"
     return "" if pd.isna(row[low]) else change_text(row, game, low, high)
-
-
-def _with_corrected(row: Row, name: str) -> str:
-    return f"{p_text(row[name])}, corrected {p_text(row[f'{name}_holm'])}"
 
 
 def two_names(what: str) -> tuple[str, str]:
     """Return the names of what a question looks at on its first side and its second, from the column `what`."""
     first, _, second = what.partition(BOTH)
     return first, second or first
-
-
-def end_text(row: Row, end: str) -> str:
-    """Return the value of the compared axis at one `end` in words; a number alone at "from", whose words follow."""
-    value = str(row[end])
-    return value if end == "from" and row["axis"] in ("n", "b") else value_text(row["axis"], value)

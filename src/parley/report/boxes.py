@@ -1,7 +1,7 @@
 """The boxes of a report: a question in words, its answer as a sentence and a picture, and games that show it."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,22 +9,26 @@ import pandas as pd
 from markupsafe import Markup
 from rich.text import Text
 
+from parley.analysis.margins import paper_lines, rows_beside, sides_told
 from parley.analysis.questions import DIFFERS, Pairs
 from parley.analysis.tables import read_table
 from parley.errors import ParleyError
+from parley.paths import compared_link, single_link
 from parley.report.answers import (
     at_any_time,
     difference_text,
+    discordant_text,
     how_tested,
     is_number,
-    numbers,
     registered_text,
     two_names,
     verdict,
+    with_limits,
 )
 from parley.report.html import ReportLinks, Row, interval_text
 from parley.study import Study
 from parley.study.comparisons import Comparison, labels_of, question_text, value_text
+from parley.study.frozen import frozen_lacks
 from parley.study.load import companions
 from parley.study.prompt_sent import ADDED, REMOVED, word_diff
 from parley.text import counted
@@ -35,28 +39,34 @@ _SHOWING, _NOT_SHOWING = 2, 1  # pairs of games that a box leads to
 
 
 def boxes(
-    study: Study, table: pd.DataFrame, compared: Iterable[tuple[Comparison, Pairs | None]], links: ReportLinks
+    study: Study,
+    tables: Mapping[str, pd.DataFrame],
+    compared: Iterable[tuple[Comparison, Pairs | None]],
+    links: ReportLinks,
 ) -> list[dict[str, Any]]:
     """Return for each question its text, what each row of the table `questions` answers, and what agents read.
 
     `compared` has for each row what it compares, and the pairs of games that are shown as examples.
     """
-    controls, asked = _controls(study), defaultdict[str, list[Any]](list)
+    controls, asked, lacks = _controls(study), defaultdict[str, list[Any]](list), frozen_lacks(study.whole)
+    table, lines = tables["questions"], paper_lines(tables["paper"], study.game)
     for row, (comparison, pairs) in zip(table.to_dict("records"), compared, strict=True):
         answer = {
             "verdict": verdict(row, study.game),
             "sentence": f"{difference_text(row, study.game)}.",
             "note": f"{row['note'][0].upper()}{row['note'][1:]}." if row["note"] else "",
             "size": counted(row["pairs"], "pair") + " of games with the same seed" * (comparison.axis != ""),
-            "registered": registered_text(row),
+            "registered": registered_text(row, lacks),
             "test": how_tested(row, table),
             "at_any_time": "" if study.part_of is None and row["seeds_fixed"] else at_any_time(row, study.game),
             "few": 0 < row["pairs"] < _FEW_PAIRS * row["strata"],
             "control": controls.get(_key(row), controls.get(None, "")),
-            "picture": picture(row, study),
-            "games": list(_examples(pairs, links)) if pairs else [],
+            "picture": picture(row, study, sides_told(study, comparison)),
+            "paper": [lines[place] for place in rows_beside(study, comparison, tables["paper"])],
+            "games": list(_examples(pairs)) if pairs else [],
             "links": links.question(comparison),
-            "numbers": numbers(row, study.game),
+            "discordant": discordant_text(row),
+            "together": with_limits(row, study.game, "together"),
         }
         asked[row["question"]].append((answer, comparison))
     made = []
@@ -74,29 +84,32 @@ def boxes(
     return made
 
 
-def picture(row: Row, study: Study) -> dict[str, Any] | None:
+def picture(row: Row, study: Study, paper: Sequence[Any] = ((), ())) -> dict[str, Any] | None:
     """Return how a row of the table `questions` is drawn: a line for each side; None where there is no number.
 
-    `sides` has a name, the number as text, and the places of low limit, value and high limit in percent of the line;
-    `band` is where the second may be without a difference that matters, `ends` says what the line's ends are.
+    `sides` has a name, the number as text, the places of low limit, value and high limit in percent of the line, and
+    those of a paper's numbers of the side (`paper` has their places in the study); `band` is where the second may be
+    without a difference that matters, `ends` says what the line's ends are.
     """
     if pd.isna(row["difference"]):
         return None
     labels, number = labels_of(study.game), is_number(row, study.game)
     values = {end: [row[f"{part}_{end}"] for part in ("value", "low", "high")] for end in ("from", "to")}
     band = [row["value_from"] - row["smallest"], row["value_from"] + row["smallest"]]
-    known = [value for value in (*values["from"], *values["to"], *(band if number else (0, 1))) if not pd.isna(value)]
+    told = [[study.content.paper[place].value for place in side] for side in paper]
+    known = [*values["from"], *values["to"], *(band if number else (0, 1)), *told[0], *told[1]]
+    known = [value for value in known if not pd.isna(value)]
     least, most, form = min(known), max(known), ".4g" if number else ".0%"
 
     def place(value: float) -> float:
         return round(float(np.clip(100 * (value - least) / (most - least), 0, 100)), 2)
 
     sides = []
-    for end, name in zip(values, two_names(row["what"]), strict=True):
+    for end, name, marks in zip(values, two_names(row["what"]), told, strict=True):
         said = value_text(row["axis"], row[end]) if row["axis"] else labels.get(name, name)
         value, low, high = values[end]
         places = [place(value if pd.isna(at) else at) for at in (low, value, high)]
-        sides.append((said, interval_text(values[end], form), places))
+        sides.append((said, interval_text(values[end], form), places, list(map(place, marks))))
     return {"sides": sides, "band": list(map(place, band)), "ends": (f"{least:{form}}", f"{most:{form}}")}
 
 
@@ -132,7 +145,7 @@ def _marked(line: Text) -> Markup:
     return Markup("").join(form.format(part.plain) for form, part in zip(forms, parts, strict=True))
 
 
-def _examples(pairs: Pairs, links: ReportLinks) -> Iterator[tuple[str, str]]:
+def _examples(pairs: Pairs) -> Iterator[tuple[str, str]]:
     """Yield two pairs of games that show the difference the most, and one that does not, as words and an address."""
     differences = pairs.second - pairs.first
     sign = -1.0 if differences.sum() < 0 else 1.0
@@ -141,4 +154,6 @@ def _examples(pairs: Pairs, links: ReportLinks) -> Iterator[tuple[str, str]]:
     without = [at for at in np.argsort(abs(differences), kind="stable") if at not in showing][:_NOT_SHOWING]
     for at in [*showing, *without]:
         differs = "differs" if at in showing else "does not"
-        yield f"seed {pairs.seeds[at]} ({differs})", links.beside(*pairs.games[:, at])
+        one, other = pairs.games[:, at]
+        address = single_link(one) if one == other else compared_link(one, other)
+        yield f"seed {pairs.seeds[at]} ({differs})", address

@@ -7,11 +7,10 @@ nothing in an SVG is executed. Links lead to the explorer and to files, only to 
 import base64
 import hashlib
 import json
-import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
@@ -21,8 +20,9 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup
 
-from parley import paths
-from parley.paths import compared_link, pairs_link, simulations_link, single_link
+from parley import __version__, paths
+from parley.paths import pairs_link, simulations_link
+from parley.statistics.stats import CONFIDENCE
 from parley.study import Study
 from parley.study.comparisons import Comparison
 from parley.study.condition import axes_text
@@ -41,7 +41,8 @@ def page(template: str, folder: str = "", *, adds_scripts: bool = False, **conte
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types parley"
     )
     own = {"style": Markup(style), "script": Markup(script), "policy": Markup(policy)}
-    return _environment().get_template(template).render(**own, **content)
+    facts = {"confidence": f"{CONFIDENCE:.0%}", "version": __version__}
+    return _environment().get_template(template).render(**own, **facts, **content)
 
 
 def json_in_html(content: Mapping[str, Any]) -> Markup:
@@ -105,10 +106,6 @@ class ReportLinks:
     def simulations(self, values: Sequence[Any], outcome: str | None = None) -> str:
         """Return the address of the simulations of a condition, by the values of its axes."""
         return simulations_link(dict(zip(self.axes, values, strict=True)) | self._first, outcome) if self.there else ""
-
-    def beside(self, one: str, other: str) -> str:
-        """Return the address of two games beside each other, or of a game that stands beside itself, by their ids."""
-        return single_link(one) if one == other else compared_link(one, other)
 
     def contrast(self, row: Mapping[Any, Any]) -> str:
         """Return the address of the pairs that differ, of a row of the table `contrasts`; "" if it has none."""
@@ -182,22 +179,22 @@ class HtmlCell:
 
 @dataclass(frozen=True)
 class HtmlTable:
-    """A table; `alike` says in words which axes all rows share, `about` has what else the page says of it."""
+    """A table; `alike` says in words which axes all rows share, `total` counts rows where not all are shown."""
 
     id: str
     columns: Sequence[HtmlColumn]
     rows: Sequence[Sequence[HtmlCell]]
     alike: str = ""
-    about: Mapping[str, Any] = field(default_factory=dict)
+    total: int = 0
 
 
-def words(label: str, text: str | Callable[[Row], Any], small: str | None = None) -> HtmlColumn:
+def words(label: str, text: str | Callable[[Row], Any]) -> HtmlColumn:
     """Return a column of words."""
-    return HtmlColumn(label, text, small, is_number=False)
+    return HtmlColumn(label, text, is_number=False)
 
 
 def table(
-    id: str, rows: Iterable[Row], *columns: HtmlColumn, by: Sequence[str] = (), first: int = 0, **about: Any
+    id: str, rows: Iterable[Row], *columns: HtmlColumn, by: Sequence[str] = (), first: int = 0, total: int = 0
 ) -> HtmlTable:
     """Return a table of rows; axes of `by` that differ become columns after the first so many, many become one."""
     rows = list(rows)
@@ -211,7 +208,7 @@ def table(
     if len(varying) > MAX_AXES:
         of_axes = [words("condition", condition)]
     whole = [*columns[:first], *of_axes, *columns[first:]]
-    return HtmlTable(id, whole, [[column.cell(row) for column in whole] for row in rows], axes_text(alike), about)
+    return HtmlTable(id, whole, [[column.cell(row) for column in whole] for row in rows], axes_text(alike), total)
 
 
 def _value(row: Row, axis: str) -> str:
@@ -244,4 +241,4 @@ def p_text(value: float | None) -> str:
 
 def p_column(label: str, name: str, small: str | None = None) -> HtmlColumn:
     """Return a column of p values."""
-    return HtmlColumn(label, lambda row: p_text(row.get(name, math.nan)), small)
+    return HtmlColumn(label, lambda row: p_text(row[name]), small)

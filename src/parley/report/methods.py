@@ -1,13 +1,11 @@
 """What a study is and what made its results: as names and values, as text for a paper, and BibTeX of what was used."""
 
-import inspect
 import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -25,7 +23,7 @@ from parley.report.overview import study_sentence
 from parley.statistics.differences import CLUSTERED
 from parley.statistics.stats import CONFIDENCE
 from parley.study import Study
-from parley.study.condition import axes_text
+from parley.study.frozen import frozen_lacks
 from parley.study.prompt_sent import word_diff
 from parley.text import counted, one_line
 
@@ -71,11 +69,15 @@ def _named(entry: str) -> str:
 def methods(study: Study, made_by: MadeBy, tables: Mapping[str, pd.DataFrame], cite: Citations) -> list[str]:
     """Return the paragraphs: game, players, engines, statistics; `tables` are those of the study by name."""
     asked = bool(study.models) and any(condition.models for condition in study.conditions)
-    paragraphs = [study.shortfall, _game(study, int(tables["conditions"]["simulations"].sum()), cite), _players(study)]
-    if asked:
-        paragraphs += [_sampling(study, tables["conditions"], tables["simulations"])]
-    paragraphs += [*_prompts(study)]
-    paragraphs += [_engines(made_by, cite), _protocols(tables["regret"]), _statistics(study, tables, cite)]
+    paragraphs = [
+        _game(study, tables["conditions"], cite),
+        _players(study),
+        _sampling(study, tables["conditions"], tables["simulations"]) if asked else "",
+        *_prompts(study),
+        _engines(made_by, cite),
+        _protocols(tables["regret"]),
+        _statistics(study, tables, cite),
+    ]
     return [one_line(text) for text in paragraphs if text]
 
 
@@ -90,11 +92,8 @@ def _protocols(table: pd.DataFrame) -> str:
     )
 
 
-def _game(study: Study, simulations: int, cite: Citations) -> str:
+def _game(study: Study, conditions: pd.DataFrame, cite: Citations) -> str:
     game, parameters = study.game, study.conditions[0].parameters
-    own = inspect.getdoc(game) or ""
-    about = one_line(own.split("\n\n")[0]).rstrip(".")
-    about = re.sub(r" \(section [^)]*\)", "", about)
     papers = [game.paper.key] if game.paper else []
     for axis, known in _PARTS.items():
         values = [getattr(condition.parameters, axis, "") for condition in study.conditions]
@@ -119,15 +118,13 @@ def _game(study: Study, simulations: int, cite: Citations) -> str:
             "changes are means over recorded games, with all repeats averaged within them; p is by flipping the signs "
             "of games, with Holm's correction over points and changes."
         )
-    seeds = Counter(len(condition.seeds) for condition in study.first_repeat.conditions)
-    each = ", ".join(f"{count} in {counted(number, 'condition')}" for count, number in seeds.items())
     return (
         f"We played the game {game.name.replace('_', ' ')} (protocol version {game.protocol_version})"
         f"{f' {cite(*papers)}' if papers else ''} with Parley {__version__} {cite('parley')}"
-        f"{f': {about}' if about else ''}. {study_sentence(study, simulations)} "
+        f". {game.does} {study_sentence(study, conditions)} "
         f"{f'Parameters that differ from the defaults: {_joined(changed)}. ' if changed else ''}"
-        f"Simulations per condition: {next(iter(seeds)) if len(seeds) == 1 else each}. A seed fixes what is dealt, "
-        f"so conditions are paired by seed; all other random numbers follow from the simulation's identity.{again}"
+        f"Seeds: {_seeds(study)}. A seed fixes what is dealt, so conditions are paired by seed; all other random "
+        f"numbers follow from the simulation's identity.{again}"
     )
 
 
@@ -215,6 +212,8 @@ def _statistics(study: Study, tables: Mapping[str, pd.DataFrame], cite: Citation
     if study.content.questions:
         registered = Counter(zip(tables["questions"]["registered"], tables["questions"]["confirmatory"], strict=True))
         kinds = [f"{count} {'confirmatory, ' * sure}{text}" for (text, sure), count in registered.items()]
+        if lacks := frozen_lacks(study.whole):
+            kinds.append(f"the frozen page is {lacks}")
         sentences.append(
             f"The study asks {counted(len(study.content.questions), 'question')} by "
             f"{counted(len(tables['questions']), 'comparison')} ({'; '.join(kinds)}); their p values were corrected "
@@ -244,30 +243,21 @@ def _statistics(study: Study, tables: Mapping[str, pd.DataFrame], cite: Citation
 # What made the results
 
 
-def facts(study: Study, conditions: pd.DataFrame, left_out: Mapping[Path, str]) -> list[tuple[str, str]]:
+def facts(study: Study) -> list[tuple[str, str]]:
     """Return what the study is, as names and values."""
-    first = study.first_repeat.conditions
-    seeds = Counter(_seeds_text(condition.seeds) for condition in first)
     again = f"; each played {study.repeats} times: tables and figures show the first, “Noise” compares them"
-    players = dict.fromkeys(
-        ", ".join(f"{group.role}: {group.player.label}" for group in condition.groups)
-        for condition in study.conditions
-    )
     return [
         ("Study", study.name),
         ("Study file", study.file.name),  # its folder is this machine's matter
         ("Game", f"{study.game.name}, protocol version {study.game.protocol_version}"),
-        ("Conditions", str(len(conditions))),
-        ("Simulations", str(int(conditions["simulations"].sum()))),
-        *([("Records left out", str(len(left_out)))] if left_out else []),
-        (
-            "Seeds",
-            "; ".join(f"{text} ({counted(number, 'condition')})" for text, number in seeds.items())
-            + (again if study.repeats > 1 else ""),
-        ),
-        ("Played by", "; ".join(players)),
+        ("Seeds", _seeds(study) + (again if study.repeats > 1 else "")),
         ("Plan", study.plan),
     ]
+
+
+def _seeds(study: Study) -> str:
+    counts = Counter(_seeds_text(condition.seeds) for condition in study.first_repeat.conditions)
+    return "; ".join(f"{text} ({counted(number, 'condition')})" for text, number in counts.items())
 
 
 def _seeds_text(seeds: Sequence[int]) -> str:
@@ -303,17 +293,6 @@ def model_text(entry: ModelEntry) -> str:
     return _json_text({**source, **{key: value for key, value in identity.items() if value != {}}})
 
 
-def mixed_engines(
-    conditions: pd.DataFrame, simulations: pd.DataFrame, by: Sequence[str]
-) -> list[tuple[str, list[str]]]:
-    """Return the conditions whose simulations were answered by more than one engine, with how many by each."""
-    mixed = []
-    for _, row in conditions[conditions["engines"] > 1].iterrows():
-        mine = simulations[(simulations[list(by)] == row[list(by)]).all(axis=1)]
-        mixed.append((axes_text({axis: row[axis] for axis in by}), _counted_values(Counter(mine["engine"]))))
-    return mixed
-
-
 def provenance(made_by: MadeBy) -> list[tuple[str, list[str]]]:
     """Return each kind of provenance with its values and the number of simulations behind each."""
     kinds: dict[str, Counter[str]] = defaultdict(Counter)
@@ -327,10 +306,11 @@ def provenance(made_by: MadeBy) -> list[tuple[str, list[str]]]:
         kinds["Machine"][str(made.get("machine", "unknown"))] += number
         kinds["Engine"][engine_label(made)] += number
         kinds["Packages"][_json_text(made.get("packages", {}))] += number
-    return [(kind, _counted_values(counts)) for kind, counts in kinds.items()]
+    return [(kind, counted_values(counts)) for kind, counts in kinds.items()]
 
 
-def _counted_values(counts: Mapping[str, int]) -> list[str]:
+def counted_values(counts: Mapping[str, int]) -> list[str]:
+    """Return each value with the number of simulations behind it."""
     return [f"{value} ({count} simulations)" for value, count in sorted(counts.items())]
 
 
@@ -339,4 +319,4 @@ def engine_warnings(made_by: MadeBy) -> list[str]:
     counts: Counter[str] = Counter()
     for made, number in made_by.provenances:
         counts.update(dict.fromkeys(provenance_warnings(made), number))
-    return _counted_values(counts)
+    return counted_values(counts)

@@ -1,14 +1,13 @@
 """What was played, in words, and what was reached of what could be."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from parley.games.evidence import ANY, ARM_AXIS, FIRST, INDEPENDENT
-from parley.report.html import HtmlColumn, HtmlTable, Row, estimate, interval_text, table, words
+from parley.report.html import Row, estimate, interval_text
 from parley.statistics.stats import CONFIDENCE
 from parley.study import Study
 from parley.study.condition import SCRIPTED, axes_text
@@ -21,7 +20,6 @@ _ARMS = {
     "self_correction": "self-correction",
     "placebo": "a placebo",
 }
-_ACHIEVED = ("reached", "achievable", "promised")
 _MAX_VALUES = 6  # of an axis in the sentence
 _MAX_LINES = 12
 _MAX_SCRIPTS = 3
@@ -41,36 +39,34 @@ def played_sentences(study: Study, simulations: pd.DataFrame) -> str:
     return f"{study.game.does} {played} were played{when}: {', '.join(by)}. {study.shortfall}".strip()
 
 
-def study_sentence(study: Study, simulations: int) -> str:
+def study_sentence(study: Study, conditions: pd.DataFrame) -> str:
     """Return the study in a sentence: the game, its conditions and what they vary, and what all have in common."""
     first = study.first_repeat.conditions
     values = {axis: list(dict.fromkeys(str(each.axes[axis]) for each in first)) for axis in study.axes}
     varying = "; ".join(f"{axis} {_listed(found)}" for axis, found in values.items() if len(found) > 1)
     alike = axes_text({axis: found[0] for axis, found in values.items() if len(found) == 1})
-    game = study.game.name.replace("_", " ")
-    what = f"{counted(simulations, 'simulation')} of the game {game} in {counted(len(first), 'condition')}"
+    game = study.game.name.partition(":")[0].replace("_", " ")
+    number = counted(int(conditions["simulations"].sum()), "simulation")
+    what = f"{number} of the game {game} in {counted(len(first), 'condition')}"
     parts = [f"{what}: {varying or alike}"] + ([f"In all: {alike}"] if varying and alike else [])
     return " ".join(filter(None, [f"{'. '.join(parts)}.", study.shortfall]))
 
 
-def achieved_table(achievable: pd.DataFrame, study: Study) -> HtmlTable:
-    """Return how much was reached of what was achievable; `about.games` says in how many games, and of whom."""
-    rows, held = [], achievable.iloc[:0]
+def achieved_sentences(achievable: pd.DataFrame, study: Study) -> list[str]:
+    """Return how much was reached of what was achievable, in how many games, and of whom."""
+    best = study.achievable.label if study.achievable else "the best known protocol"
+    games, sentences = "", list[str]()
     for of in study.game.evidence.about("regret"):
         mine = achievable[achievable["measure"] == of.name]
-        if of.share and (number := mine["simulations"].sum()):
-            means = {name: (mine[name] * mine["simulations"]).sum() / number for name in _ACHIEVED}
-            rows.append({"what": of.label.removeprefix("games "), **means})
-            held = mine
-    best = study.achievable.label if study.achievable else "the best known protocol"
-    labels = zip(("these games", best, "theory promises it in"), _ACHIEVED, strict=True)
-    columns = [HtmlColumn(label, partial(_percent, name=name)) for label, name in labels]
-    games = f"{counted(int(held['simulations'].sum()), 'game')} of {', '.join(held['model'].unique())}"
-    return table("achievable", rows, words("games", "what"), *columns, games=games)
-
-
-def _percent(row: Row, name: str) -> str:
-    return f"{row[name]:.0%}"
+        if of.share and (number := int(mine["simulations"].sum())):
+            reached, with_best, promised = (
+                f"{(mine[name] * mine['simulations']).sum() / number:.0%}"
+                for name in ("reached", "achievable", "promised")
+            )
+            games = f"Of {counted(number, 'game')} of {', '.join(mine['model'].unique())}:"
+            what = of.label.removeprefix("games ").removeprefix("that ").capitalize()
+            sentences.append(f"{what}: {reached}; with {best} {with_best}; theory promises it in {promised}.")
+    return [games, *sentences] if sentences else []
 
 
 def talking_sentences(rates: pd.DataFrame, equal_cost: pd.DataFrame, by: Sequence[str]) -> list[str]:
@@ -83,7 +79,7 @@ def talking_sentences(rates: pd.DataFrame, equal_cost: pd.DataFrame, by: Sequenc
     axes = [axis for axis in by if axis != ARM_AXIS]
     varying = [axis for axis in axes if equal_cost[axis].nunique() > 1]
     groups = [group.to_dict("records") for _, group in equal_cost.groupby(axes, sort=False)]
-    return short([_at_equal_cost(rows, axes_text({axis: rows[0][axis] for axis in varying})) for rows in groups], 3)
+    return short([_at_equal_cost(rows, axes_text({axis: rows[0][axis] for axis in varying})) for rows in groups])
 
 
 def votes_sentences(votes: pd.DataFrame, conformity: pd.DataFrame, by: Sequence[str]) -> list[str]:
@@ -106,7 +102,7 @@ def votes_sentences(votes: pd.DataFrame, conformity: pd.DataFrame, by: Sequence[
         f"{misled(row)} for a wrong one."
         for row in conformity[conformity["faced"] == ANY].to_dict("records")
     ]
-    return [*short(sentences, 3), *short(ways, 3)]
+    return [*short(sentences), *short(ways)]
 
 
 def _at_equal_cost(rows: Sequence[Mapping[Any, Any]], where: str) -> str:
@@ -152,7 +148,7 @@ def _before_and_after(rates: pd.DataFrame) -> str:
     last = (after["right"] * after["simulations"]).sum() / number
     first = last - (after["difference"] * after["simulations"]).sum() / number
     return (
-        f"Was talking worth it? Of {counted(int(number), 'game')} in which agents may talk, the plurality of honest "
+        f"Of {counted(int(number), 'game')} in which agents may talk, the plurality of honest "
         f"agents was right in {first:.0%} with their first answers, and in {last:.0%} with their last."
     )
 
@@ -173,7 +169,7 @@ def simulations_text(row: Mapping[Any, Any]) -> str:
     return str(number) if number == planned else f"{number} of {planned}"
 
 
-def short(lines: Sequence[str], most: int = _MAX_LINES) -> list[str]:
-    """Return the lines, at most so many, and one that counts the others."""
-    more = [f"and {len(lines) - most} more"] if len(lines) > most else []
-    return [*lines[:most], *more]
+def short(lines: Sequence[str]) -> list[str]:
+    """Return the lines, at most _MAX_LINES, and one that counts the others."""
+    more = [f"and {len(lines) - _MAX_LINES} more"] if len(lines) > _MAX_LINES else []
+    return [*lines[:_MAX_LINES], *more]

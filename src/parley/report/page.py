@@ -1,7 +1,7 @@
 """The `report` stage: one HTML page of a study: the question and the answer, figures, tables, methods, provenance.
 
-Links lead to files beside it. The same records and files give the same bytes. Several studies of one game come onto
-one page: their outcomes beside each other, and what differs between them.
+Links lead to files beside it. The same records, files and commits give the same bytes. Several studies of one game
+come onto one page: their outcomes beside each other, and what differs between them.
 """
 
 import base64
@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
-from parley import __version__, paths
+from parley import paths
 from parley.analysis import tables
 from parley.analysis.conditions import outcomes_of
 from parley.analysis.made_by import answered_as, read_made_by
@@ -30,12 +30,13 @@ from parley.report import methods, overview
 from parley.report.answers import largest_differences
 from parley.report.boxes import boxes
 from parley.report.html import HtmlColumn, HtmlTable, ReportLinks, downloads, page, table, words
-from parley.report.sections import all_tables, measure_tables, rate_text
+from parley.report.sections import all_tables, rate_text
 from parley.report.warned import warnings
-from parley.statistics.stats import CONFIDENCE
 from parley.study import Study
 from parley.study.frozen import frozen_state
 from parley.study.load import companion_lines
+
+_ENDS = (".csv", ".parquet")  # of the files of a table
 
 
 def report(study: Study, explored: bool = False) -> Path:
@@ -46,16 +47,15 @@ def report(study: Study, explored: bool = False) -> Path:
     made = _tables(study)
     made_by, left_out = read_made_by(study), left_out_of_tables(study)
     links, cite, path = ReportLinks(study, explored), methods.Citations(), paths.report(study.name)
-    by, game, conditions = study.axes, study.game, made["conditions"]
-    measures, times_taken = measure_tables(made["rates"], made["quantities"], by, game)
+    by = study.axes
     html = page(
         "report/report.html",
         "report",
         title=study.title,
         study=study,
         played=overview.played_sentences(study, made["simulations"]),
-        varied=overview.study_sentence(study, int(conditions["simulations"].sum())),
-        achieved=overview.achieved_table(made["achievable"], study),
+        varied=overview.study_sentence(study, made["conditions"]),
+        achieved=overview.achieved_sentences(made["achievable"], study),
         talking=[
             *filter(None, overview.talking_sentences(made["decision_rates"], made["equal_cost"], by)),
             *overview.votes_sentences(made["votes"], made["conformity"], by),
@@ -63,23 +63,18 @@ def report(study: Study, explored: bool = False) -> Path:
         made_by=lambda stage: f"parley {stage} {paths.study_argument(study.file)}",
         frozen=frozen_state(study.whole),
         beside=companion_lines(study.whole),
-        boxes=boxes(study, made["questions"], all_pairs(made["simulations"], study), links),
-        differences=largest_differences(made["contrasts"], by, game, links),
+        boxes=boxes(study, made, all_pairs(made["simulations"], study), links),
+        differences=largest_differences(made["contrasts"], by, study.game, links),
         warned=list(warnings(study, made, made_by, left_out)),
         figures=list(_figures(study)),
-        files=lambda name: downloads(path, [paths.table(study.name, name, end) for end in (".csv", ".parquet")]),
+        files=lambda *names: downloads(path, [paths.table(study.name, name, end) for name in names for end in _ENDS]),
         tables=all_tables(usable_part(study), made, links),
-        measures=measures,
-        times_taken=times_taken,
-        repeated=study.repeats > 1,
         methods=methods.methods(study, made_by, made, cite),
         bibtex=Markup.escape(cite.bibtex),
-        facts=methods.facts(study, conditions, left_out),
+        facts=methods.facts(study),
         parameters=methods.parameters(study, by),
         models=methods.models_used(study, answered_as(study, made_by.answered)),
         provenance=methods.provenance(made_by),
-        confidence=f"{CONFIDENCE:.0%}",
-        version=__version__,
         explorer=links.start,
     )
     write_atomically(path, lambda file: file.write(html.encode()))
@@ -102,7 +97,7 @@ def _tables(study: Study) -> dict[str, pd.DataFrame]:
 _SHOWN = (
     *("simulations", "conditions", "rates", "quantities", "questions", "contrasts", "noise", "times", "endings"),
     *("quality", "reactions", "behaviors", "margins", "players", "achievable", "regret", "decision_rates"),
-    *("equal_cost", "votes", "conformity", "forks"),
+    *("equal_cost", "votes", "conformity", "forks", "paper"),
 )
 
 
@@ -150,7 +145,7 @@ def compare(studies: Sequence[Study], path: Path | None = None) -> Path:
     _check(studies)
     path = path or paths.compared([study.name for study in studies])
     made = {study.name: tables.read_table(study.name, "conditions") for study in studies}
-    described = {study.name: _described(study, made[study.name]) for study in studies}
+    described = {study.name: _described(study) for study in studies}
     names = dict.fromkeys(name for each in described.values() for name in each)
     facts = [{"what": name, **{study: each.get(name, "-") for study, each in described.items()}} for name in names]
     differing = [row for row in facts if len({row[study.name] for study in studies}) > 1]
@@ -158,18 +153,14 @@ def compare(studies: Sequence[Study], path: Path | None = None) -> Path:
         "report/compare.html",
         "report",
         title=f"{', '.join(study.name for study in studies[:-1])} and {studies[-1].name} compared",
-        studies=[
-            (study, overview.study_sentence(study, int(made[study.name]["simulations"].sum()))) for study in studies
-        ],
+        studies=[(study, overview.study_sentence(study, made[study.name])) for study in studies],
         reports={
             s.name: os.path.relpath(file, path.parent) for s in studies if (file := paths.report(s.name)).is_file()
         },
         outcomes=_outcomes(studies, made, path),
         differing=table("differing", differing, words("what", "what"), *(words(s.name, s.name) for s in studies)),
         same=[(row["what"], row[studies[0].name]) for row in facts if row not in differing],
-        confidence=f"{CONFIDENCE:.0%}",
         command=f"parley report --compare {' '.join(paths.study_argument(study.file) for study in studies)}",
-        version=__version__,
     )
     write_atomically(path, lambda file: file.write(html.encode()))
     return path
@@ -210,11 +201,10 @@ def _outcomes(studies: Sequence[Study], made: Mapping[str, pd.DataFrame], path: 
     )
 
 
-def _described(study: Study, conditions: pd.DataFrame) -> dict[str, str]:
+def _described(study: Study) -> dict[str, str]:
     values = {axis: dict.fromkeys(str(each.axes[axis]) for each in study.conditions) for axis in study.axes}
-    facts = methods.facts(study, conditions, left_out_of_tables(study))
     return {
-        **{name: value for name, value in facts if name not in ("Study", "Study file")},
+        **{name: value for name, value in methods.facts(study) if name not in ("Study", "Study file")},
         **{f"axis {axis}": ", ".join(each) for axis, each in values.items()},
         **{f"parameter {name}": value for name, value in methods.parameters(study, study.axes)},
         **{f"model {name}": value for name, value in methods.models_used(study, {})},

@@ -7,15 +7,15 @@ from typing import Any
 
 import pandas as pd
 
-from parley.analysis.conditions import outcomes_of
+from parley.analysis.conditions import RATE, outcomes_of
 from parley.analysis.endings import ANY as ANY_ENDING
 from parley.analysis.forks import AS_PARENT, UNCHANGED
-from parley.analysis.rates import SECONDS, all_quantities
+from parley.analysis.margins import paper_lines
+from parley.analysis.rates import all_quantities
 from parley.analysis.simulations import ALL, COLUMNS
 from parley.games.base import Game
 from parley.games.evidence import ANY as ANY_BEHAVIOR
 from parley.games.evidence import NONE, OutcomeClass, Quantity
-from parley.play.degenerate import ASKED, MEANINGS
 from parley.policies import FAILURE_CLASSES
 from parley.report.answers import change_text, discordant_text, is_number, values_text
 from parley.report.html import (
@@ -31,7 +31,6 @@ from parley.report.html import (
     words,
 )
 from parley.report.overview import simulations_text
-from parley.statistics.stats import CONFIDENCE
 from parley.study import Study
 from parley.study.comparisons import labels_of, labels_of_rates
 from parley.text import counted
@@ -41,18 +40,17 @@ MAX_CONTRASTS, MAX_MARGINS = 60, 80  # rows; tables on the disk have all
 
 def all_tables(study: Study, made: Mapping[str, pd.DataFrame], links: ReportLinks) -> dict[str, HtmlTable]:
     """Return the tables of the page by name, from those on the disk; `study` has the simulations that they are of."""
-    by, game, contrasts = study.axes, study.game, made["contrasts"]
-    differ = (contrasts["p"] < 1 - CONFIDENCE).to_numpy(dtype=bool)
+    by, game = study.axes, study.game
     return {
         "conditions": condition_table(made["conditions"], by, outcomes_of(made["conditions"], game), links),
         "endings": ending_table(made["simulations"], by),
-        "degenerate": degenerate_table(made["conditions"], by),
-        "contrasts": contrast_table("contrasts", contrasts[differ], by, game, links),
-        "no_difference": contrast_table("no-difference", contrasts[~differ], by, game, links),
-        "equal_cost": _equal_cost_table(made["equal_cost"], by),
+        "rates": rate_table(made["rates"], by, game),
+        "means": mean_table(made["quantities"], by, game),
+        "contrasts": contrast_table(made["contrasts"], by, game, links),
         "forks": _fork_table(made["forks"], game),
         "noise": _noise_table(made["noise"], by, game),
         "margins": margin_table(made["margins"], game),
+        "paper": table("paper", [{"line": line} for line in paper_lines(made["paper"], game)], words("what", "line")),
         "times": time_table(made["times"], by, game),
         "quality": _quality_table(made["quality"], by),
         "players": player_table(made["players"], by, game),
@@ -69,6 +67,8 @@ def condition_table(
 ) -> HtmlTable:
     """Return how the simulations of each condition ended."""
     several = conditions["threat_model"].nunique() > 1 or conditions["threat_model"].iloc[0] != "none"
+    of_models = partial(_replies, number=ALL, rate=RATE)
+    degenerate = HtmlColumn("degenerate replies", of_models, partial(_classes, columns=COLUMNS))
     rows = []
     for row in conditions.to_dict("records"):
         values = [row[axis] for axis in by]
@@ -87,9 +87,10 @@ def condition_table(
         HtmlColumn("median rounds", lambda row: "-" if pd.isna(row["median_rounds"]) else f"{row['median_rounds']:g}"),
         HtmlColumn(
             "unusable replies",
-            _failed,
-            lambda row: ", ".join(f"{name}: {row[name]}" for name in FAILURE_CLASSES if row[name]),
+            partial(_replies, number="failed_replies", rate="failed_reply_rate"),
+            partial(_classes, columns=dict(zip(FAILURE_CLASSES, FAILURE_CLASSES, strict=True))),
         ),
+        *([degenerate] if RATE in conditions else []),
         by=by,
     )
 
@@ -103,9 +104,12 @@ def _rate_count(row: Row, of: str) -> str:
     return "cannot be" if pd.isna(row[f"{of}_rate"]) else f"{row[f'{of}_count']} of {row['simulations']}"
 
 
-def _failed(row: Row) -> str:
-    rate = row["failed_reply_rate"]
-    return "-" if pd.isna(rate) else f"{row['failed_replies']} ({rate:.1%})"
+def _replies(row: Row, number: str, rate: str) -> str:
+    return "-" if pd.isna(row[rate]) else f"{row[number]} ({row[rate]:.1%})"
+
+
+def _classes(row: Row, columns: Mapping[Any, str]) -> str:
+    return ", ".join(f"{name}: {row[of]}" for name, of in columns.items() if not pd.isna(row[of]) and row[of])
 
 
 def ending_table(simulations: pd.DataFrame, by: Sequence[str]) -> HtmlTable:
@@ -126,54 +130,46 @@ def ending_table(simulations: pd.DataFrame, by: Sequence[str]) -> HtmlTable:
     )
 
 
-def degenerate_table(conditions: pd.DataFrame, by: Sequence[str]) -> HtmlTable:
-    """Return how many replies of models say nothing, of all and by class; "-" where nobody counted or asked any."""
-
-    def share(row: Row, name: str) -> str:
-        return "-" if pd.isna(row[ASKED]) else f"{row[name]} ({row[name] / row[ASKED]:.1%})"
-
-    return table(
-        "degenerate",
-        conditions.to_dict("records") if ASKED in conditions else [],
-        HtmlColumn("replies", lambda row: "-" if pd.isna(row[ASKED]) else f"{row[ASKED]:,}"),
-        *(HtmlColumn(label, partial(share, name=name)) for label, name in [(ALL, ALL), *COLUMNS.items()]),
-        by=by,
-        classes=list(MEANINGS.items()),
-    )
+def rate_table(rates: pd.DataFrame, by: Sequence[str], game: type[Game]) -> HtmlTable:
+    """Return each indicator in each condition where it has an answer."""
+    known = {indicator.name: indicator for indicator in game.evidence.indicators}
+    count = HtmlColumn("rate", estimate("rate", ".0%"), lambda row: f"{row['count']} of {row['simulations']}")
+    return _measure_table("rates", rates, "indicator", known, count, by)
 
 
-def measure_tables(
-    rates: pd.DataFrame, quantities: pd.DataFrame, by: Sequence[str], game: type[Game]
-) -> tuple[list[HtmlTable], list[HtmlTable]]:
-    """Return each indicator and quantity that has values, in each condition; and those that are times apart."""
-    measures: list[HtmlTable] = []
-    times: list[HtmlTable] = []
-    for indicator in game.evidence.indicators:
-        rows = rates[(rates["indicator"] == indicator.name) & (rates["simulations"] > 0)].to_dict("records")
-        column = HtmlColumn("rate", estimate("rate", ".0%"), lambda row: f"{row['count']} of {row['simulations']}")
-        measures.append(table(f"rate-{indicator.name}", rows, column, by=by, title=indicator.label, kind="Rate"))
-    for what in all_quantities(quantities["quantity"], game):
-        mine = quantities[(quantities["quantity"] == what.name) & (quantities["simulations"] > 0)].to_dict("records")
-        column = HtmlColumn(
-            "mean", estimate("mean", ".0%" if what.share else ".4g"), partial(_median, share=what.share)
-        )
-        title = f"{what.label} ({what.unit})" if what.unit else what.label
-        made = table(f"mean-{what.name}", mine, column, by=by, title=title, kind="Mean")
-        (times if what.name == SECONDS or what.name.startswith(f"{SECONDS}_") else measures).append(made)
-    return [each for each in measures if each.rows], [each for each in times if each.rows]
+def mean_table(quantities: pd.DataFrame, by: Sequence[str], game: type[Game]) -> HtmlTable:
+    """Return each quantity in each condition where it has values."""
+    known = {each.name: each for each in all_quantities(quantities["quantity"], game)}
+
+    def mean(row: Row) -> str:
+        return estimate("mean", ".0%" if known[row["quantity"]].share else ".4g")(row)
+
+    def median(row: Row) -> str:
+        form = ".0%" if known[row["quantity"]].share else ".4g"
+        return f"median {row['median']:{form}}, of {row['simulations']}"
+
+    return _measure_table("means", quantities, "quantity", known, HtmlColumn("mean", mean, median), by)
 
 
-def _median(row: Row, share: bool) -> str:
-    return f"median {row['median']:{'.0%' if share else '.4g'}}, of {row['simulations']}"
+def _measure_table(
+    id: str, rows: pd.DataFrame, name: str, known: Mapping[str, Any], value: HtmlColumn, by: Sequence[str]
+) -> HtmlTable:
+    """Return the rows that are of any simulation, those of one measure together."""
+    there = rows[rows["simulations"] > 0]
+    together = [row for each in known for row in there[there[name] == each].to_dict("records")]
+    return table(id, together, words("what", lambda row: measure_label(known[row[name]])), value, by=by, first=1)
+
+
+def measure_label(measure: Any) -> str:
+    """Return what is measured, with its unit if it has one."""
+    return f"{measure.label} ({measure.unit})" if getattr(measure, "unit", "") else str(measure.label)
 
 
 # What differs
 
 
-def contrast_table(
-    id: str, contrasts: pd.DataFrame, by: Sequence[str], game: type[Game], links: ReportLinks
-) -> HtmlTable:
-    """Return the contrasts with the smallest p, at most MAX_CONTRASTS; `about.all` says how many there are."""
+def contrast_table(contrasts: pd.DataFrame, by: Sequence[str], game: type[Game], links: ReportLinks) -> HtmlTable:
+    """Return the contrasts with the smallest p, at most MAX_CONTRASTS; `total` says how many there are."""
     order = contrasts.sort_values("p", kind="stable", na_position="last").head(MAX_CONTRASTS)
     labels = labels_of(game)
 
@@ -205,7 +201,7 @@ def contrast_table(
         return f"{'within the noise' if abs(row['difference']) <= row['noise'] else 'noise'}: ±{size}"
 
     return table(
-        id,
+        "contrasts",
         [{**row, "link": links.contrast(row)} for row in order.to_dict("records")],
         words("what", what),
         words("compared", compared),
@@ -217,17 +213,16 @@ def contrast_table(
         p_column("p (BH)", "p_bh"),
         by=[axis for axis in by if contrasts[axis].nunique() > 1],
         first=2,
-        all=len(contrasts),
-        noisy="noise" in contrasts and bool(contrasts["noise"].notna().any()),
+        total=len(contrasts),
     )
 
 
 def _noise_table(noise: pd.DataFrame, by: Sequence[str], game: type[Game]) -> HtmlTable:
-    """Return how much each condition differs from itself, in the outcomes that are not always alike."""
+    """Return how much each condition differs from itself in each outcome."""
     labels = {outcome.name: outcome.label for outcome in game.outcomes}
     return table(
         "noise",
-        noise[(noise["kind"] == "outcome") & (noise["spread"] > 0)].to_dict("records"),
+        noise[noise["kind"] == "outcome"].to_dict("records"),
         words("outcome", lambda row: labels[row["what"]]),
         HtmlColumn("pairs", "pairs"),
         HtmlColumn("again less first", lambda row: f"{100 * row['difference']:+z.0f}"),
@@ -240,16 +235,14 @@ def _noise_table(noise: pd.DataFrame, by: Sequence[str], game: type[Game]) -> Ht
 
 
 def margin_table(margins: pd.DataFrame, game: type[Game]) -> HtmlTable:
-    """Return the margins of the game's first outcome, and of all that a paper gives rates of."""
+    """Return the margins of the game's first outcome."""
     labels = labels_of_rates(game)
-    whats = {game.outcomes[0].name, *margins.loc[margins["paper"].notna(), "what"]}
-    rows = margins[margins["what"].isin(whats)].to_dict("records")
+    rows = margins[margins["what"] == game.outcomes[0].name].to_dict("records")
 
     def compared(text: Any) -> Any:
         return lambda row: "" if pd.isna(row["difference"]) else text(row)
 
     change = estimate("difference", "+z.0f", "difference_low", "difference_high", scale=100, unit=" points")
-    paper = HtmlColumn("paper", lambda row: "" if pd.isna(row["paper"]) else f"{row['paper']:.1%}", "source")
     return table(
         "margins",
         rows[:MAX_MARGINS],
@@ -266,11 +259,10 @@ def margin_table(margins: pd.DataFrame, game: type[Game]) -> HtmlTable:
             is_number=False,
         ),
         HtmlColumn("rate", estimate("rate", ".1%", limits=".0%")),
-        *([paper] if margins["paper"].notna().any() else []),
         HtmlColumn("difference", compared(change), compared(_rates_and_pairs)),
         HtmlColumn("p", compared(lambda row: p_text(row["p"])), compared(lambda row: row["test"])),
         HtmlColumn("p corrected", compared(lambda row: p_text(row["p_holm"]))),
-        all=len(margins),
+        total=len(margins),
     )
 
 
@@ -308,24 +300,7 @@ def time_table(times: pd.DataFrame, by: Sequence[str], game: type[Game]) -> Html
         p_column("p corrected", "p_holm"),
         by=[axis for axis in by if times[axis].nunique() > 1],
         first=1,
-        all=len(times),
-    )
-
-
-def _equal_cost_table(equal: pd.DataFrame, by: Sequence[str]) -> HtmlTable:
-    """Return what talking is held against, at what cost; differences in percentage points."""
-    return table(
-        "equal-cost",
-        equal.to_dict("records"),
-        HtmlColumn("games", "simulations"),
-        HtmlColumn("right", estimate("right", ".0%")),
-        HtmlColumn("less talk", estimate("difference", "+z.0f", "difference_low", "difference_high", scale=100)),
-        p_column("p corrected", "p_holm"),
-        HtmlColumn("tokens per game", lambda row: "-" if pd.isna(row["tokens"]) else f"{row['tokens']:,.0f}"),
-        HtmlColumn("money", lambda row: "-" if pd.isna(row["money"]) else f"{row['money']:.3g}"),
-        HtmlColumn("cost", lambda row: f"{row['cost_ratio']:.2f}"),
-        HtmlColumn("answers taken", lambda row: "" if pd.isna(row["answers"]) else f"{row['answers']:.3g}"),
-        by=by,
+        total=len(times),
     )
 
 
@@ -345,7 +320,7 @@ def _fork_table(forks: pd.DataFrame, game: type[Game]) -> HtmlTable:
         p_column("p corrected", "p_holm"),
         HtmlColumn("noise", lambda row: "-" if pd.isna(row["noise"]) else f"{100 * row['noise']:.0f}"),
         by=["at", "change"],
-        all=len(forks),
+        total=len(forks),
     )
 
 
@@ -398,15 +373,9 @@ def behavior_table(behaviors: pd.DataFrame, by: Sequence[str], game: type[Game])
 
 
 def reaction_table(reactions: pd.DataFrame, by: Sequence[str], game: type[Game]) -> HtmlTable:
-    """Return the reactions in all conditions that can be compared; shares in percent and percentage points.
-
-    `about` has the axes of the conditions that cannot (`alone`), and of how many `rates` above 0 the game without
-    adversary differs not by the corrected p (`unproven`).
-    """
+    """Return the reactions in all conditions that can be compared; shares in percent and percentage points."""
     measures: dict[str, Any] = {each.name: each for each in game.evidence.about("reactions")}
-    compared = reactions[reactions["without"] != NONE]
-    alone = reactions.loc[reactions["without"] == NONE, list(by)].drop_duplicates()
-    rates = compared[(compared["kind"] == "indicator") & (compared["value_with"] > 0)]
+    compared = reactions[(reactions["without"] != NONE) & (reactions["simulations_without"] > 0)]
 
     def value(name: str) -> Any:
         return lambda row: f"{row[name]:.3g}" if of_number(row) else f"{100 * row[name]:.0f}%"
@@ -415,18 +384,14 @@ def reaction_table(reactions: pd.DataFrame, by: Sequence[str], game: type[Game])
         measure = measures[row["what"]]
         return isinstance(measure, Quantity) and not measure.share
 
-    def label(row: Row) -> str:
-        measure = measures[row["what"]]
-        return f"{measure.label} ({measure.unit})" if getattr(measure, "unit", "") else str(measure.label)
-
     def difference(row: Row) -> str:
         form, scale = ("+.3g", 1) if of_number(row) else ("+z.0f", 100)
         return estimate("difference", form, scale=scale)(row)
 
     return table(
         "reactions",
-        compared[compared["simulations_without"] > 0].to_dict("records"),
-        words("measure", label),
+        compared.to_dict("records"),
+        words("measure", lambda row: measure_label(measures[row["what"]])),
         words("compared with", "without"),
         HtmlColumn(
             "pairs",
@@ -438,7 +403,4 @@ def reaction_table(reactions: pd.DataFrame, by: Sequence[str], game: type[Game])
         p_column("p", "p"),
         p_column("p corrected (Holm)", "p_holm"),
         by=by,
-        alone=[list(map(str, key)) for key in alone.itertuples(index=False, name=None)],
-        rates=len(rates),
-        unproven=int((~(rates["p_holm"] < 1 - CONFIDENCE)).sum()),
     )

@@ -1,5 +1,6 @@
 """The warnings of a report: what readers should know before they use a number."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from parley.analysis.made_by import MadeBy, answered_warnings
 from parley.play.degenerate import REMEDIES
 from parley.play.pausing import paused_lines
 from parley.policies import FAILURE_CLASSES
-from parley.report.methods import engine_warnings, mixed_engines
+from parley.report.methods import counted_values, engine_warnings
 from parley.report.overview import short
 from parley.statistics.stats import CONFIDENCE
 from parley.study import Study
@@ -40,7 +41,7 @@ _OTHER_MODEL = (
 )
 _DEGENERATE = (
     "The format of the replies, or the sampling, may shape what these models write. Read some of their games (the "
-    "explorer: parley view), see the table of degenerate replies, and compare formats as config/formats.yaml does."
+    "explorer: parley view), see the table of conditions, and compare formats as config/formats.yaml does."
 )
 _NOTES = "Read before you take their results for those of language models in general."
 _FAILED = "Agents without a usable reply are silent, and the game goes on by its rule for silence."
@@ -61,7 +62,7 @@ def warnings(
     if study.shortfall:
         yield "not all is played", _PART.format(study.shortfall), short(_unplayed(study))
     for title, text, lines in (
-        ("conditions that mix engines", _MIXED, _mixed(made, by)),
+        ("conditions that mix engines", _MIXED, list(_mixed(conditions, made["simulations"], by))),
         ("damaged records are left out", _DAMAGED, short(list(left_out.values()))),
         ("deterministic inference, imports", "What engines and imports said:", engine_warnings(made_by)),
         ("models that answered", _OTHER_MODEL, answered_warnings(study, made_by.answered)),
@@ -87,9 +88,11 @@ def _unplayed(study: Study) -> list[str]:
     return [f"nothing yet of {axes_text(each.axes)}" for each in missing]
 
 
-def _mixed(made: Mapping[str, pd.DataFrame], by: Sequence[str]) -> list[str]:
-    mixed = mixed_engines(made["conditions"], made["simulations"], by)
-    return [f"{name}: {'; '.join(engines)}" for name, engines in mixed]
+def _mixed(conditions: pd.DataFrame, simulations: pd.DataFrame, by: Sequence[str]) -> Iterator[str]:
+    """Yield the conditions whose simulations were answered by more than one engine, with how many by each."""
+    for _, row in conditions[conditions["engines"] > 1].iterrows():
+        mine = simulations[(simulations[list(by)] == row[list(by)]).all(axis=1)]
+        yield f"{axes_text(dict(row[list(by)]))}: {'; '.join(counted_values(Counter(mine['engine'])))}"
 
 
 def _failed(conditions: pd.DataFrame, by: Sequence[str]) -> list[str]:

@@ -4,11 +4,12 @@ docs/explanation/statistics.md says what is computed, and why, and has the cover
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from parley.statistics.stats import CONFIDENCE, Floats, wilson_of_mean
 
@@ -82,11 +83,25 @@ def rate_limits(of: Standardized) -> tuple[float, float]:
         rate, size = float(round(rate)), float(of.seeds)
     else:
         size = min(spread / variance if variance > 0 else math.inf, float(of.simulations))
+    return wilson_by_seeds(rate, size, of.seeds)
+
+
+def wilson_by_seeds(rate: float, size: float, seeds: int) -> tuple[float, float]:
+    """Return Wilson's interval of a rate of `size` simulations, with the quantile of t for so many seeds."""
     # Wilson's limits with another quantile are those at another level.
-    quantile = scipy.special.stdtrit(of.seeds - 1, 0.5 + CONFIDENCE / 2)
+    quantile = scipy.special.stdtrit(seeds - 1, 0.5 + CONFIDENCE / 2)
     level = 2 * float(scipy.special.ndtr(quantile)) - 1
     low, high = wilson_of_mean(rate, size, level)
     return float(low), float(high)
+
+
+def mean_limits(of: Standardized) -> tuple[float, float]:
+    """Return the t interval of a mean of numbers, over seeds; NaN with fewer than two, or if nothing varies."""
+    variance = float(of.influence @ of.influence) * of.seeds / max(1, of.seeds - 1)
+    if of.seeds < 2 or variance < _NOTHING:
+        return math.nan, math.nan
+    half = float(scipy.special.stdtrit(of.seeds - 1, 0.5 + CONFIDENCE / 2)) * math.sqrt(variance)
+    return of.rate - half, of.rate + half
 
 
 def clustered_difference(first: Standardized, second: Standardized) -> tuple[float, float, float]:
@@ -120,12 +135,14 @@ def square_and_add(first: Standardized, second: Standardized) -> tuple[float, fl
     Square-and-add from the limits of both (Newcombe, Statistics in Medicine 17, 1998, pp. 873-890). NaN if either has
     fewer than MIN_SEEDS seeds.
     """
-    (a, b), (c, d) = rate_limits(first), rate_limits(second)
-    if math.isnan(a) or math.isnan(c):
-        return math.nan, math.nan
-    change = second.rate - first.rate
-    low, high = math.hypot(second.rate - c, b - first.rate), math.hypot(d - second.rate, first.rate - a)
-    return max(-1.0, change - low), min(1.0, change + high)
+    low, high = added_squares((first.rate, *rate_limits(first)), (second.rate, *rate_limits(second)))
+    return max(float(low), -1.0), min(float(high), 1.0)  # in this order NaN stays
+
+
+def added_squares(first: Sequence[ArrayLike], second: Sequence[ArrayLike]) -> tuple[Floats, Floats]:
+    """Return the limits of the second less the first: both are estimates with their limits, and independent."""
+    (x, low_x, high_x), (y, low_y, high_y) = (np.asarray(each, dtype=float) for each in (first, second))
+    return y - x - np.hypot(y - low_y, high_x - x), y - x + np.hypot(high_y - y, x - low_x)
 
 
 def mantel_haenszel(tables: NDArray[np.int64]) -> float:

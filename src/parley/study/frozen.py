@@ -7,6 +7,7 @@ there by then, which `parley.analysis.registration` compares with the games; ear
 
 import json
 import re
+import subprocess
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,6 +29,7 @@ from parley.text import counted, one_line
 FORMAT = 2
 CHANGED = "CHANGED"
 _MAX_BYTES = 50_000_000
+_BLANKS = ("*who*", "*when*")  # of the form, which a person fills in
 _BLOCK = re.compile(r"^```json parley-frozen\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _RULES = {
     "stopping": "Every condition gets the seeds listed here. No p decides whether more are played.",
@@ -141,12 +143,34 @@ def frozen_state(study: Study) -> str:
     except (RecordError, UsageError) as error:
         return one_line(str(error))
     now["rules"] = frozen.content.get("rules")  # told to people; seeds say what is played
-    name = f"{path.name}, {frozen.hash[:8]}, {frozen.time}"
+    lacks = frozen_lacks(study)
+    name = f"{path.name}, {frozen.hash[:8]}, {frozen.time}{lacks and f', {lacks}'}"
     if frozen.is_edited:
         return f"{name}: the frozen block was edited: its hash is {frozen.true_hash[:8]}"
     if digest(now) == digest(frozen.content):
         return f"{name}: the study is as it was frozen"
     return one_line(f"{name}: {CHANGED} since it was frozen: {'; '.join(_changes(frozen.content, now))}")
+
+
+def frozen_lacks(study: Study) -> str:
+    """Return in words what a preregistration lacks that others can read and check; "" for nothing, or without one."""
+    path = paths.frozen(study.file)
+    try:
+        page = read_regular(path, _MAX_BYTES)
+    except OSError:
+        return ""
+    blanks = [blank for blank in _BLANKS if blank.encode() in page]
+    left = [f"left as a form ({', '.join(blanks)})"] * bool(blanks) + ["not committed"] * (not _committed(path, page))
+    return " and ".join(left)
+
+
+def _committed(path: Path, page: bytes) -> bool:
+    """Return whether git has a file as it is; True without git, where nobody can tell."""
+    command = ["git", "-C", str(path.parent), "show", f"HEAD:./{path.name}"]
+    try:
+        return subprocess.run(command, capture_output=True, timeout=20).stdout == page
+    except (OSError, subprocess.SubprocessError):
+        return True
 
 
 def frozen_when(study: Study) -> str:

@@ -118,7 +118,7 @@ def _checked(
     _check_drawn(study)
     _ = study.comparisons  # a question that no condition answers is refused before anything is played
     _check_achievable(study)
-    _check_rates(study)
+    _check_paper(study)
     return study
 
 
@@ -228,12 +228,30 @@ def _check_drawn(study: Study) -> None:
                     raise UsageError(f"{where}[{place}].seeds: {min(gone)}: {remedy}")
 
 
-def _check_rates(study: Study) -> None:
-    """Raise UsageError for rates of a paper that are about what the study does not have."""
-    known = list(rates_of(study.game))
+def _check_paper(study: Study) -> None:
+    """Raise UsageError for numbers of a paper that are about what the study does not have."""
+    evidence = study.game.evidence
+    shares = [*rates_of(study.game), *(each.name for each in evidence.indicators)]
+    shares += [each.name for each in evidence.quantities if each.share]
+    drawn = (name for spec in evidence.figures if spec.kind == "quantities" for name in spec.of)
+    known = {
+        None: [*shares, *(each.name for each in evidence.quantities), *drawn],
+        "round": [measure.name for measure in evidence.measures],
+        "player": [behavior.name for behavior in evidence.about("behaviors")],
+    }
     for index, each in enumerate(study.content.paper):
-        check_known(f"{study.file}: paper[{index}].what", each.what, known, "outcome or indicator")
-        study.fitting(each.where, f"paper[{index}].where")
+        place = f"{study.file}: paper[{index}]"
+        if each.question is not None:
+            check_known(f"{place}.question", each.question, [of.name for of in study.content.questions], "question")
+            if sum(of.question.name == each.question for of in study.comparisons) > 1:
+                raise UsageError(f"{place}.question: {each.question} compares several; give it two values")
+            continue
+        check_known(f"{place}.what", each.what or "", known[each.part], "number of this game")
+        fitting = study.fitting(each.where, f"paper[{index}].where")
+        if each.part is None and each.form in ("rate", "count") and each.what not in shares:
+            raise UsageError(f"{place}.{each.form}: {each.what} is no rate; give mean")
+        if each.part and len(fitting) > study.repeats:
+            raise UsageError(f"{place}.where: {len(fitting)} conditions; name the one that its {each.part} is of")
 
 
 # The studies that it names beside it: its noise floor and its positive control

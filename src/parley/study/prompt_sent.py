@@ -144,7 +144,7 @@ def too_long(study: Study) -> list[TooLong]:
         with suppress(ParleyError):  # what they would talk about is not on this machine, or own code fails
             for _, condition in sorted(by_size.items(), reverse=True):
                 simulation = Simulation(condition, 0)
-                kinds = kinds or _lasting(simulation)
+                kinds = kinds or lasting(simulation)
                 if not (there := list(_too_long(simulation, kinds))):
                     break  # smaller groups are sent less
                 for each in there:
@@ -158,7 +158,7 @@ def _too_long(simulation: Simulation, kinds: Sequence[PolicyKind]) -> Iterator[T
     """Yield, for each model and prompt, the first of what is sent that may not fit the model's context."""
     game, told = simulation.game(), set()
     prompts = {seat.name: seat.prompt for seat in game.seats}
-    for ask in asked(game, 0, kinds=kinds, long=True):
+    for ask in asked(game, 0, kinds=kinds, length=1.0):
         player, prompt = simulation.players[ask.agent], prompts[ask.agent]
         entry = player.entry
         if entry is None or entry.context is None or (player.model, prompt) in told:
@@ -171,7 +171,7 @@ def _too_long(simulation: Simulation, kinds: Sequence[PolicyKind]) -> Iterator[T
             yield TooLong(player.model or "", entry.context, prompt, n, ask.round, tokens)
 
 
-def _lasting(simulation: Simulation) -> list[PolicyKind]:
+def lasting(simulation: Simulation) -> list[PolicyKind]:
     """Return the scripted policies that can play for a model, first the one whose game has the most rounds."""
     kinds = simulation.condition.game.policies.values()
     fitting = [kind for kind in kinds if kind.rule is not None and not kind.roles and not kind.needs]
@@ -196,11 +196,11 @@ def default_study(game: type[Game], prompt: str, parameters: Mapping[str, Any]) 
 
 
 def asked(
-    game: Game, seed: int, last_round: int | None = None, kinds: Sequence[PolicyKind] = (), long: bool = False
+    game: Game, seed: int, last_round: int | None = None, kinds: Sequence[PolicyKind] = (), length: float = 0.0
 ) -> Iterator[Ask]:
     """Yield all that is asked in `game` up to a round, or to its end, in order.
 
-    Models are played by the first of `kinds`, if there is one. Replies may be `long`.
+    Models are played by the first of `kinds`, if there is one. Replies have at least `length` of the longest ones.
     """
     rules = {seat.name: rule_for(type(game), seat, kinds) for seat in game.seats}
     steps = playing(game)
@@ -208,17 +208,19 @@ def asked(
     while last_round is None or not asks or asks[0].round <= last_round:
         yield from asks
         try:
-            asks = steps.send([_answer(ask, rules[ask.agent], seed, long) for ask in asks])
+            asks = steps.send([_answer(ask, rules[ask.agent], seed, length) for ask in asks])
         except StopIteration:
             return
 
 
 def part_text(ask: Ask, part: str) -> str:
-    """Return one of the PARTS of what is asked."""
+    """Return one of the PARTS of what is asked; the user's with the turns of the chat before it."""
     if part == "reply" and ask.reply_format in ("free", "text"):
         return "(free text)"
     if part == "reply":
         return json.dumps(ask.reply_model.model_json_schema(), indent=1)
+    if part == "user" and ask.earlier:
+        return "\n\n".join(f"[{role}]\n{text}" for role, text in (*ask.earlier, ("user", ask.user)))
     return {"system": ask.system, "user": ask.user}[part]
 
 
@@ -254,22 +256,26 @@ def rule_for(game: type[Game], seat: Seat, kinds: Sequence[PolicyKind] = ()) -> 
     raise UsageError(f"the game {game.name} has no scripted policy to answer for a model; use scripted conditions")
 
 
-def _answer(ask: Ask, rule: Rule, seed: int, long: bool = False) -> Reply:
+def _answer(ask: Ask, rule: Rule, seed: int, length: float = 0.0) -> Reply:
     rng: np.random.Generator = stream("prompts", seed, ask.round, ask.phase, ask.agent)
     most = BYTES_PER_TOKEN * ask.sampling.max_tokens
     if ask.reply_format == "free":
-        return Reply(FreeText(text=_FREELY.ljust(most, "_") if long else _FREELY))
+        text = _FREELY.ljust(round(length * most), "_")
+        return Reply(FreeText(text=text), text=text)
     said = rule(ask.view, rng)
-    if ask.earlier:  # what it wrote in the first step is not asked for again
+    if ask.earlier:  # what it wrote in a first step is not asked for again
         said = {name: value for name, value in said.items() if name in ask.reply_model.model_fields}
-    if long:
+    tried = [said]
+    if length:
         fields = schema_of(ask.reply_model).items()
         open_texts = {key: field.get("maxLength", most) for key, field in fields if _is_open(field)}
-        longer = {key: str(said[key]).ljust(min(open_texts[key], most), "_") for key in said.keys() & open_texts}
-        filled = parse_reply(json.dumps({**said, **longer}), "stop", ask.reply_model)
-        if filled.value is not None:
-            return filled
-    return parse_reply(json.dumps(said), "stop", ask.reply_model)
+        longer = {
+            key: str(said[key]).ljust(round(length * min(open_texts[key], most)), "_")
+            for key in said.keys() & open_texts
+        }
+        tried.insert(0, {**said, **longer})
+    replies = [replace(parse_reply(text, "stop", ask.reply_model), text=text) for text in map(json.dumps, tried)]
+    return next((reply for reply in replies if reply.value is not None), replies[-1])
 
 
 def _is_open(field: Mapping[str, Any]) -> bool:

@@ -31,7 +31,7 @@ from parley.text.yamlfile import check_known
 
 SCRIPTED_SHARD = 500  # simulations: some seconds, so that few starts of a process keep all cores busy
 # Raised when the same records give other tables, figures or reports: what is there is made again.
-TABLES_VERSION = 24
+TABLES_VERSION = 25
 _SEED_FILE = re.compile(r"seed=(0|[1-9][0-9]{0,8})\.parquet")
 
 
@@ -213,13 +213,20 @@ class Study:
             for comparison in compared(question, self.first_repeat.conditions, f"{self.file}: questions[{place}]")
         )
 
+    @cached_property
+    def of_paper(self) -> list[list[Condition]]:
+        """The conditions, of all that are planned, that each number of a paper is over."""
+        wheres = ({axis: [value] for axis, value in each.where.items()} for each in self.content.paper)
+        return [[c for c in self.whole.first_repeat.conditions if c.has(where)] for where in wheres]
+
     @property
     def shown_besides(self) -> list[Any]:
-        """What is shown that no record has: the rates of a paper, the studies beside it."""
+        """What is shown that no record has: the numbers of a paper, the studies beside it."""
         beside = self.content.companions
         said = [] if beside == Companions() else [beside]
         wanted = [] if self.achievable is None else [self.achievable.identity()]
-        return [*(each.model_dump(mode="json") for each in (*self.content.paper, *said)), *wanted]
+        paper = [each.model_dump(mode="json", exclude_defaults=True) for each in self.content.paper]
+        return [*paper, *(each.model_dump(mode="json") for each in said), *wanted]
 
     @cached_property
     def ledger_plan(self) -> str:

@@ -296,15 +296,63 @@ class ForkKeys(FileModel):
     )
 
 
-class PaperRate(FileModel):
-    """A rate that a paper gives, to be shown beside the study's own; not part of any identity."""
+_Number = Annotated[float, Field(allow_inf_nan=False)]
+_NUMBERS = ("rate", "count", "mean", "most", "difference")  # the forms of a paper's number
 
-    what: Slug = Field(description="An outcome of the game, or an indicator.")
-    where: dict[str, Any] = Field(
-        default_factory=dict, description="Values of axes: the rate is over all conditions that have them."
+
+class PaperNumber(FileModel):
+    """A number that a paper gives, to be shown beside the study's own; not part of any identity."""
+
+    what: Slug | None = Field(
+        default=None,
+        description="An outcome, indicator or quantity; a measure of a `round`, a behavior of a `player`.",
     )
-    rate: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = Field(description="The rate in the paper.")
+    question: Slug | None = Field(default=None, description="The question of this study whose `difference` it is.")
+    where: dict[str, Any] = Field(
+        default_factory=dict, description="Values of axes: the number is over all conditions that have them."
+    )
+    round: Annotated[int, Field(strict=True, ge=0)] | None = Field(default=None, description="Of a measure: when.")
+    player: _Name | None = Field(default=None, description="Of a behavior: whose, as tables call it.")
+    rate: Annotated[_Number, Field(ge=0, le=1)] | None = Field(default=None, description="A rate or share.")
+    count: _Count | None = Field(default=None, description="In place of `rate`: in how many games, of `of`.")
+    mean: _Number | None = Field(default=None, description="In place of `rate`: a mean.")
+    most: _Number | None = Field(default=None, description="In place of `rate`: what no game exceeds.")
+    difference: _Number | None = Field(default=None, description="The second side of a question less the first.")
+    of: _Positive | None = Field(default=None, description="Of how many games it is, which gives it an interval.")
+    margin: Annotated[_Number, Field(gt=0)] | None = Field(default=None, description="Half of its 95% interval.")
     source: str = Field(default="", max_length=200, description="Where the paper says so.")
+
+    @property
+    def form(self) -> str:
+        """Which of its forms the number has: `rate`, `count`, `mean`, `most` or `difference`."""
+        return next(name for name in _NUMBERS if getattr(self, name) is not None)
+
+    @property
+    def value(self) -> float:
+        """The number; of a count, the rate."""
+        return float(getattr(self, self.form)) / ((self.of or 1) if self.form == "count" else 1)
+
+    @property
+    def part(self) -> str | None:
+        """What it is of, if not of whole games: `round` or `player`."""
+        return "round" if self.round is not None else "player" if self.player is not None else None
+
+    @property
+    def is_mean(self) -> bool:
+        """Whether it is a rate or mean of whole games."""
+        return self.what is not None and self.part is None and self.form != "most"
+
+    @model_validator(mode="after")
+    def _one_number(self) -> "PaperNumber":
+        given = [name for name in _NUMBERS if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"{(given or ['rate'])[-1]}: give one of {', '.join(_NUMBERS)}")
+        if self.count is not None and not 0 <= self.count <= (self.of or -1):
+            raise ValueError("of: say of how many games the count is, as in {count: 13, of: 25}")
+        about = "question" if self.difference is not None else "what"
+        if getattr(self, about) is None or (self.what is not None and self.question is not None):
+            raise ValueError(f"{about}: needed with {given[0]}; a question has a difference, all else has what")
+        return self
 
 
 class StudyFile(FileModel):
@@ -376,8 +424,8 @@ class StudyFile(FileModel):
         default=LedgerSettings(),
         description="How its ledger is made, if its game keeps one; not part of the identity.",
     )
-    paper: list[PaperRate] = Field(
-        default_factory=list, max_length=200, description="Rates of a paper, shown beside the study's own."
+    paper: list[PaperNumber] = Field(
+        default_factory=list, max_length=200, description="Numbers of a paper, shown beside the study's own."
     )
 
 

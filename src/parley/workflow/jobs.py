@@ -13,7 +13,7 @@ from snakemake.resources import Resource
 from parley import paths
 from parley.engine.weights import model_marker
 from parley.study.condition import OWN_CODE, SCRIPTED, SERVICES
-from parley.workflow.run import Run
+from parley.workflow.run import Run, is_local
 from parley.workflow.slurm import group_name
 
 # Keys of a model's entry in `cluster`, and what Snakemake calls them.
@@ -113,7 +113,7 @@ class Jobs:
     @property
     def _has_workstation(self) -> bool:
         """Whether this process starts servers itself, on the machine of the command; known when jobs are planned."""
-        return bool(self._run.is_main and self._workflow.local_exec)
+        return self._run.is_main and is_local(self._workflow)
 
     @cached_property
     def _gpus_here(self) -> list[str]:

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -26,7 +26,7 @@ from parley.study.frozen import report_plan
 from parley.study.load import RunPlan, changed_since, check_alone, companions, plan_of, require_plan, run_plan
 from parley.text import one_line
 from parley.workflow.run_log import announce, follow, show_log
-from parley.workflow.slurm import refusal_line, wait_for_former_jobs
+from parley.workflow.slurm import asked_lines, refusal_line, wait_for_former_jobs
 from parley.workflow.stopping import leave, stop_run, stopped_line
 
 _log = logging.getLogger(__name__)
@@ -87,6 +87,7 @@ def begin(workflow: Any, config: Mapping[str, Any]) -> Run:
             companions(study)  # one that does not fit is told before anything is played
             if line := recall_left_out(study):
                 print(f"parley: warning: {line}", file=sys.stderr)
+            atexit.register(_say_asked, workflow)  # below the table of a dry run
         run = Run(study, workflow.is_main_process, workflow.workdir_init)
         if run.missing:
             load_study(file)  # which says what is missing to play them
@@ -109,6 +110,18 @@ def begin(workflow: Any, config: Mapping[str, Any]) -> Run:
     # Here or on a cluster's node: Snakemake waits for servers that hang.
     Guard(lambda: workflow.execution_settings.latency_wait).start()
     return run
+
+
+def is_local(workflow: Any) -> bool:
+    """Whether jobs run on the machine of the command; those of a dry run (-n) would."""
+    # A dry run has an executor of its own; of the one that was meant, Snakemake keeps that it needs threads.
+    return bool(workflow.local_exec and not (workflow.dryrun and workflow.execution_settings.use_threads))
+
+
+def _say_asked(workflow: Any) -> None:
+    if workflow.dag is not None and workflow.dryrun and not is_local(workflow):
+        for line in asked_lines(workflow.dag.needrun_jobs(exclude_finished=False)):
+            print(line)
 
 
 def go_home(study: Path, started_in: str) -> None:
@@ -220,22 +233,16 @@ def on_success(run: Run) -> None:
             _log.warning("%s", line)
         if (report := paths.report(run.study.name).absolute()).is_file():
             # Below the display, which is drawn for the last time before; and where the user is, not the study.
-            atexit.register(_say_answers, [*_answers(run.study)], report)
+            from parley.analysis.tables import read_table
+            from parley.report.answers import answer_lines
+
+            answers = answer_lines(read_table(run.study.name, "questions"), run.study)
+            atexit.register(_say_answers, list(answers), report)
 
 
 def _say_answers(answers: Sequence[str], report: Path) -> None:
     for line in [*answers, f"Report: {os.path.relpath(report)}"]:
         sys.stderr.write(f"{one_line(line)}\n")
-
-
-def _answers(study: Study) -> Iterator[str]:
-    """Yield the answer to each question in a line."""
-    from parley.analysis.tables import read_table
-    from parley.report.answers import difference_text, verdict
-
-    for row in read_table(study.name, "questions").to_dict("records"):
-        found = "; ".join(filter(None, [difference_text(row, study.game), row["note"]]))
-        yield f"{row['question']}: {verdict(row, study.game)}: {found}"
 
 
 def missing_records(study: Study, by_shard: bool) -> list[str]:

@@ -4,12 +4,14 @@ import getpass
 import re
 import subprocess
 import time
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from parley.engine.hardware import output_of
 from parley.errors import ParleyError
-from parley.text import every, limited_logger, one_line
+from parley.text import counted, every, limited_logger, one_line, table
 
 _log = limited_logger(__name__)
 
@@ -38,6 +40,11 @@ _REFUSALS = {
     r"gres": ("gres", "gres or gpu_model"),
     r"node configuration|processors|Node count": ("cores, mem_mb or constraint", "gpus, gpu_model, gres or memory_mb"),
 }
+# Words of squeue, of sbatch and of what the plugin asks before it: SLURM is busy, or its controller restarts.
+BUSY = re.compile(
+    r"Socket timed out|temporarily un|Unable to contact slurm controller|Zero Bytes were transmitted"
+    r"|Connection (?:refused|timed out|reset)"
+)
 _refusal: list[str] = []  # the last of this run, in words
 _THERE = (
     "%d cluster jobs of an earlier run of this study are still there, and are waited for; to start anew, which loses "
@@ -50,13 +57,36 @@ def group_name(study: str, engine: str, shard: int | str) -> str:
     return _SEPARATOR.join([study, engine, str(shard)])
 
 
-def former_jobs(study: str) -> list[str] | None:
-    """Return the ids of the cluster jobs that runs of `study` sent from this folder; None if squeue fails.
+def asked_lines(planned: Iterable[Any]) -> Iterator[str]:
+    """Yield a table of what a cluster is asked for by planned jobs of Snakemake, those that ask alike in a row."""
+    groups: dict[str, list[Any]] = defaultdict(list)
+    for job in planned:
+        if job.group:
+            groups[job.group].append(job.resources)
+    asked = Counter((name.split(_SEPARATOR)[1], *_asked(parts)) for name, parts in groups.items())
+    if asked:
+        yield from table(
+            ("cluster jobs", "of", "GPUs", "MB", "minutes"), [[jobs, *each] for each, jobs in sorted(asked.items())]
+        )
+        hours = sum(jobs * gpus * minutes for (_, gpus, _, minutes), jobs in asked.items()) / 60
+        yield f"in all {counted(len(groups), 'job')}, at most {hours:,.0f} GPU hours, unless one is sent again"
+
+
+def _asked(parts: Iterable[Any]) -> tuple[int, int, int]:
+    """Return the GPUs, MB and minutes of a cluster job, whose servers run at once."""
+    # What stands in --gres is the whole job's, and ends in its number.
+    gres = next((int(part.gres.rpartition(":")[2]) for part in parts if part.get("gres")), 0)
+    gpus, memory, minutes = ([part.get(key) or 0 for part in parts] for key in ("gpu", "mem_mb", "runtime"))
+    return gres or sum(gpus), sum(memory), max(minutes)
+
+
+def former_jobs(study: str) -> list[str] | str:
+    """Return the ids of the cluster jobs that runs of `study` sent from this folder, or what squeue says if it fails.
 
     They are told by the comment of Snakemake's plugin.
     """
-    if (listed := listed_jobs(f"--user={getpass.getuser()}")) is None:
-        return None
+    if isinstance(listed := listed_jobs(f"--user={getpass.getuser()}"), str):
+        return listed
     return [
         number
         for number, comment, folder in listed
@@ -67,16 +97,18 @@ def former_jobs(study: str) -> list[str] | None:
 def wait_for_former_jobs(study: str, required: bool, seconds: float = _POLL_SECONDS) -> bool:
     """Return when no job of another run of `study` is left, and whether there was one.
 
-    Raises ParleyError if squeue does not answer for a while and SLURM is `required`.
+    Raises ParleyError if SLURM is `required` and squeue does not answer for a while, or will not.
     """
     waited = False
     silent = 0
     while True:
         jobs = former_jobs(study)
-        if jobs is None:
+        if isinstance(jobs, str):
             silent += 1
-            if not waited and (not required or silent >= _PATIENCE_POLLS):
+            for_good = jobs and not BUSY.search(jobs)
+            if not waited and (not required or for_good or silent >= _PATIENCE_POLLS):
                 break
+            _log.info("squeue does not answer, and is asked again", extra=every(_TELL_SECONDS))
         elif not jobs:
             return waited
         else:
@@ -84,19 +116,24 @@ def wait_for_former_jobs(study: str, required: bool, seconds: float = _POLL_SECO
             _log.info(_THERE, len(jobs), " ".join(jobs[:20]) + " ..." * (len(jobs) > 20), extra=every(_TELL_SECONDS))
         time.sleep(seconds)
     if required:
-        raise ParleyError("squeue does not answer, so jobs of an earlier run are unknown; look at SLURM and try again")
+        said = f" ({one_line(jobs, 200)})" if jobs else ""
+        raise ParleyError(
+            f"squeue does not answer{said}, so jobs of an earlier run are unknown; is SLURM here, and up?"
+        )
     return False
 
 
-def listed_jobs(*options: str) -> list[list[str]] | None:
-    """Return the jobs of whom `options` of squeue say: id, comment and folder; None if squeue fails."""
+def listed_jobs(*options: str) -> list[list[str]] | str:
+    """Return the jobs of whom `options` of squeue say: id, comment and folder; or its last words if it fails."""
     command = ["squeue", "--noheader", *options, "--format=%i\t%k\t%Z"]
     try:
         listed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
     except FileNotFoundError:
         return []
+    except subprocess.CalledProcessError as error:
+        return (error.stderr or "").strip().rpartition("\n")[2]
     except (OSError, subprocess.SubprocessError):
-        return None
+        return ""
     return [cells for line in listed.splitlines() if len(cells := line.split("\t")) == 3]
 
 

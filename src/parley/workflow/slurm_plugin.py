@@ -20,7 +20,7 @@ from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
 from parley.errors import ParleyError
 from parley.text import every, limited_logger, one_line
-from parley.workflow.slurm import listed_jobs, note_refusal
+from parley.workflow.slurm import BUSY, listed_jobs, note_refusal
 from parley.workflow.stopping import STOPPED
 
 _log = limited_logger(__name__)
@@ -32,11 +32,6 @@ _LOST_SECONDS = 300.0
 _ENDS = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE"}
 # Until SLURM puts a job back into the queue; the end of one that the queue says this of, or that is not there.
 _ENDS_UNLESS_QUEUED = {"PREEMPTED": "CANCELLED", "NODE_FAIL": "FAILED"}
-# Words of sbatch and of what the plugin asks before it: SLURM is busy, or its controller restarts.
-_BUSY = re.compile(
-    r"Socket timed out|temporarily un|Unable to contact slurm controller|Zero Bytes were transmitted"
-    r"|Connection (?:refused|timed out|reset)"
-)
 # Words of sbatch: the person, or whoever shares a limit, may have no more jobs in the queue.
 _FULL = re.compile(r"(?:Max|Grp)SubmitJob")
 # The plugin's words: it could not tell the job's number from others that sbatch printed.
@@ -153,7 +148,7 @@ class PatientExecutor(plugin.Executor):  # type: ignore[misc]
             if late or STOPPED.wait(next(pauses)) or self._is_ending():
                 break
             listed = listed_jobs("--states=all", f"--name={self.run_uuid}")
-            if listed is None:
+            if isinstance(listed, str):
                 continue
             # "Socket timed out" may be said of a job that is in the queue.
             sent = {number for number, comment, _ in listed if comment == f"rule_{job.name}"} - self._numbers
@@ -183,7 +178,7 @@ class PatientExecutor(plugin.Executor):  # type: ignore[misc]
     def _report_job_error_threadsafe(self, job_info: Any, msg: str) -> None:
         answer = msg.partition("sbatch call:")[0]
         full = _FULL.search(answer)
-        if full or _BUSY.search(answer) or _UNREAD in answer:
+        if full or BUSY.search(answer) or _UNREAD in answer:
             self._refused[job_info.job] = job_info, answer
             said = "a limit of jobs is reached, the others are sent later: %s" if full else "a job is sent again: %s"
             if _UNREAD not in answer:
@@ -227,8 +222,8 @@ def mend_slurm() -> None:
 
 def check_plugin(executor: Any) -> None:
     """Raise ParleyError if an executor of SLURM jobs is not fixed, or its plugin is of another version."""
-    if shutil.which("sbatch") is None:
-        raise ParleyError("no command `sbatch` on PATH; give the same command on a node from which jobs are sent")
+    if missing := next((name for name in ("sbatch", "squeue") if shutil.which(name) is None), None):
+        raise ParleyError(f"no command `{missing}` on PATH; give the same command on a node from which jobs are sent")
     installed = version("snakemake-executor-plugin-slurm")
     if not isinstance(executor, PatientExecutor) or not installed.startswith(_VERSION):
         raise ParleyError(

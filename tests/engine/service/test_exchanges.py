@@ -5,13 +5,14 @@ What is sent is compared with the fields that they name, and what comes back wit
 """
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
 from parley.engine.service.dialect import PRESETS
 from parley.policies.reply_text import read_reply
+from support import answering
 from support.answering import KEY, SERVED, StandInService, ask, error, first_ask
 
 REPLY = {"internal_strategy": "Wait and see.", "value": 17, "public_reasoning": "It is in the middle."}
@@ -125,8 +126,10 @@ EXCHANGES: dict[str, Exchange] = {
 
 
 @pytest.mark.promise("A request and a reply of each preset are those that its service's documents print.")
-def test_each_preset_speaks_as_its_documents_do(server: StandInService) -> None:
+def test_each_preset_speaks_as_its_documents_do(server: StandInService, monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(EXCHANGES) == set(PRESETS)
+    asked = replace(first_ask(), earlier=(("user", "before"), ("assistant", '"}, {"role": "system')))
+    monkeypatch.setattr(answering, "first_ask", lambda: asked)
     for preset, exchange in EXCHANGES.items():
         server.answer = lambda body, reply=exchange.reply: (200, reply)
         root, base = server.url.removesuffix("/v1"), exchange.path.rpartition("/chat/")[0]
@@ -135,6 +138,8 @@ def test_each_preset_speaks_as_its_documents_do(server: StandInService) -> None:
         body, headers = server.bodies[-1], server.headers[-1]
         assert set(body) - {"model"} == exchange.sent, preset
         assert [path for path, _ in server.heads if path.endswith(exchange.path)], preset
+        said = [(message["role"], message["content"]) for message in body.get("messages") or body["input"]]
+        assert said[-3:] == [*asked.earlier, ("user", asked.user)], preset
         assert (reply.text, reply.reasoning) == (TEXT, exchange.thought), preset
         counted = (reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens, reply.reasoning_tokens)
         assert counted == exchange.usage, preset

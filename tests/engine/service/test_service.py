@@ -289,6 +289,8 @@ def test_a_key_goes_where_its_owner_said_alone(
     for variable, host in (("OPENAI_API_KEY", "api.openai.com"), ("OTHER_SECRET", "a.example")):
         with pytest.raises(UsageError, match=f"{host} unencrypted; write https://"):
             made(variable, f"http://{host}/v1")
+    with pytest.raises(UsageError, match=r"placeholder.* url and served"):
+        made("OTHER_SECRET", "https://models.invalid/v1")
     monkeypatch.delenv("PARLEY_ALLOW_KEYS")
     for place in ("OTHER_SECRET=b.example", "OTHER_SECRET=A.example"):
         assert parley("allow-key", place).status == 0

@@ -253,19 +253,31 @@ def test_a_shard_asks_a_cluster_for_what_its_model_needs() -> None:
     assert asked["simulate_shard", "services"] == [None, None, "1000", "25", "long", None]
     assert asked["simulate_shard", "scripted"] == [None, None, "1000", "60", "short", None]
     assert found["simulate_shard", "services"]["threads"] == "1"
+    rows = [line.split() for line in said.splitlines()[-6:]]  # below the table of rules: jobs of the cluster
+    assert rows[1] == ["2", "big", "2", "1000", "720"]
+    assert rows[3] == ["1", "services", "0", "1000", "25"]
+    assert rows[-1][2:7] == ["6", "jobs,", "at", "most", "50"]  # 2 x 2 GPUs x 12 hours, 2 x 1 x 1
 
 
+@pytest.mark.parametrize("side_by_side", [1, 2])
 @pytest.mark.usefixtures("folder")
-def test_models_that_play_together_are_served_by_one_job_with_gpus_of_their_own() -> None:
+def test_models_that_play_together_are_served_by_one_job_with_gpus_of_their_own(side_by_side: int) -> None:
     models = {
-        "big": {"source": HUB, "gpus": 2, "cluster": {"memory_mb": 3000, "minutes": 30}},
+        "big": {
+            "source": HUB,
+            "gpus": 2,
+            "cluster": {"memory_mb": 3000, "minutes": 30, "shards_per_job": side_by_side},
+        },
         "small": {"source": HUB, "cluster": {"memory_mb": 1000, "minutes": 90, "partition": "long"}},
         "far": service_entry("far"),
     }
     groups = [{"role": "honest", "count": 1, "model": model} for model in models]
     said, _ = planned_for_slurm(models, seeds=3, shard_size=2, grids=[{"groups": groups, "prompt": "may_exist"}])
     counts = jobs(said)
-    assert (counts["serve"], counts["simulate"], counts.get("gather_shard")) == (4, 3, None)
+    together = side_by_side == 2
+    assert (counts["serve"], counts["simulate"], counts.get("gather_shard")) == (4, 3, 1 if together else None)
+    whole = ["1", "big+far+small", "6", "8000", "90"] if together else ["2", "big+far+small", "3", "4000", "90"]
+    assert said.splitlines()[-2].split() == whole
     lines = said.splitlines()
     playing = [line.split() for line in lines if "parley simulate" in line]
     ends = sorted([Path(word) for word in words if word.endswith(".json")] for words in playing)

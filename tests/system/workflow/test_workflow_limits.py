@@ -17,7 +17,6 @@ pytestmark = pytest.mark.slow
 LOWERED = {
     "parley.report.explorer.selection:MOST": 9,  # simulations in the explorer
     "parley.report.explorer.selection:_PART_BYTES": 20_000,  # of a data file
-    "parley.report.explorer.site:_MAX_ROWS": 2,  # of its table without JavaScript
     "parley.report.explorer.game:_LONGEST": 5,  # characters in a cell
     "parley.report.overview:_MAX_VALUES": 2,
     "parley.report.overview:_MAX_LINES": 1,

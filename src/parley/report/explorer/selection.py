@@ -76,7 +76,7 @@ def select(study: Study, where: Mapping[str, str], most: int, journals: bool, ma
     for simulation in study.simulations():
         if places is not None and simulation.condition.folder not in places:
             continue
-        file = _find(study, simulation, journals)
+        file = find_file(study, simulation, journals)
         unfinished += file is None or file.running
         if file is None:
             continue
@@ -102,12 +102,8 @@ def select(study: Study, where: Mapping[str, str], most: int, journals: bool, ma
     return Selection(study, tuple(parts), _left_out(study, where, places, shown, more), unfinished)
 
 
-def current_file(study: Study, file: ShownFile) -> ShownFile | None:
-    """Return a simulation as its files are now; None if they are gone."""
-    return _find(study, file.simulation, journals=True)
-
-
-def _find(study: Study, simulation: Simulation, journals: bool) -> ShownFile | None:
+def find_file(study: Study, simulation: Simulation, journals: bool) -> ShownFile | None:
+    """Return a simulation as its files are now, with `journals` also one that is being played; None without any."""
     record = simulation.record(study.name)
     for file, running in ((record, False), (paths.journal(record), True)) if journals else ((record, False),):
         try:

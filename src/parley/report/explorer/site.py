@@ -11,7 +11,7 @@ import json
 import secrets
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from http import HTTPStatus
@@ -28,7 +28,7 @@ from parley.forked import forked_map
 from parley.identity import digest
 from parley.report.explorer.game import part_content
 from parley.report.explorer.index import Known, Row, index_content, part_rows, read_rows
-from parley.report.explorer.selection import Part, Selection, current_file
+from parley.report.explorer.selection import Part, Selection, find_file
 from parley.report.html import json_in_html, page
 from parley.text import one_line, valid_unicode, with_progress
 
@@ -78,7 +78,7 @@ class ViewServer(ThreadingHTTPServer):
         return index_content(self._selection, read_rows(self._selection.parts, self._known), served=True)
 
     def _data(self, part: Part) -> bytes:
-        now = (current_file(self._selection.study, file) for file in part.simulations)
+        now = (find_file(self._selection.study, file.simulation, journals=True) for file in part.simulations)
         part = replace(part, simulations=tuple(file for file in now if file is not None))
         return data_file(part, part_key(part, part_rows(part, self._known)))
 
@@ -135,7 +135,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 _KEY = "//"  # a data file begins with a line of what it was made from
 _LEVEL = 6  # of zlib: 9 takes three times as long for a few percent
-_MAX_ROWS = 500  # of the table for browsers without JavaScript
 
 
 def write_view(selection: Selection, folder: Path, processes: int = 1) -> Path:
@@ -195,16 +194,7 @@ def _is_current(path: Path, key: str) -> bool:
 
 def page_html(index: Mapping[str, Any]) -> str:
     """Return the page with this index in it."""
-    rows = list(_rows(index))
-    return page(
-        "explorer/page.html",
-        "explorer",
-        adds_scripts=True,
-        index=index,
-        content=json_in_html(index),
-        rows=rows[:_MAX_ROWS],
-        more=len(rows) - _MAX_ROWS,
-    )
+    return page("explorer/page.html", "explorer", adds_scripts=True, index=index, content=json_in_html(index))
 
 
 def data_js(name: str, content: Mapping[str, Any]) -> str:
@@ -213,13 +203,3 @@ def data_js(name: str, content: Mapping[str, Any]) -> str:
     deflate = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
     raw = deflate.compress(valid_unicode(text).encode()) + deflate.flush()
     return f'parleyData("{name}","{base64.b64encode(raw).decode("ascii")}");\n'
-
-
-def _rows(index: Mapping[str, Any]) -> Iterator[list[str]]:
-    """Yield for each condition its label, its simulations, and how many ended in each way."""
-    counts = [dict.fromkeys([outcome["name"] for outcome in index["outcomes"]], 0) for _ in index["conditions"]]
-    for place, outcome in zip(index["simulations"]["condition"], index["simulations"]["outcome"], strict=True):
-        if outcome in counts[place]:
-            counts[place][outcome] += 1
-    for condition, count in zip(index["conditions"], counts, strict=True):
-        yield [condition["label"], f"{condition['n']:,}", *(f"{number:,}" for number in count.values())]

@@ -9,6 +9,8 @@ BIN := $(VENV)/bin
 DOCS_VENV := .venv-docs
 EXPORTS_VENV := .venv-exports
 REMOTES_VENV := .venv-remotes
+# Servers of models that others wrote, for tests.
+SERVERS_VENVS := .venv-litellm .venv-xllamacpp
 STUDY ?= demo
 CORES ?= all
 # What installs: uv, or pip.
@@ -23,7 +25,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Where this is set, each process compiles again what was installed without bytecode: 6 s of every start of vLLM.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help setup exports remotes demo model second-model test test-slow test-fast test-pythons verification reference playthroughs limits lint format docs bench dist published findings gpu-check clean
+.PHONY: help setup exports remotes servers demo model second-model test test-slow test-fast test-pythons verification reference playthroughs limits lint format docs bench dist published findings gpu-check clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -57,6 +59,8 @@ exports: $(EXPORTS_VENV)/.installed ## Install inspect_ai beside it, in .venv-ex
 
 remotes: $(REMOTES_VENV)/.installed ## Install beside it, in .venv-remotes, what DVC needs for S3 and SSH, and a server of S3 for tests (85 MB)
 
+servers: $(SERVERS_VENVS:%=%/.installed) ## Install litellm's proxy and llama.cpp's server, for the rare tests, in .venv-litellm and .venv-xllamacpp (600 MB)
+
 demo: setup ## Run the demo study on a real model, and print its conditions and the path of its report
 	parley run $(STUDY) --cores $(CORES)
 	@echo
@@ -78,7 +82,7 @@ test: setup ## Run the tests: 6 minutes on two quiet cores; some of them on the 
 	pytest -m "not rare" -n $(WAITING) --dist loadfile --no-loadscope-reorder --progress
 
 # Two clusters at once: these tests mostly wait.
-test-slow: setup exports remotes ## Run the rare tests: kill plans, full disks, SLURM (slurm-wlm, munge), the browser, remotes
+test-slow: setup exports remotes servers ## Run the rare tests: kill plans, full disks, SLURM (slurm-wlm, munge), the browser, remotes, servers of others
 	pytest -m rare -n $(WAITING) --dist loadfile --no-loadscope-reorder --progress
 
 # What is slow is marked so: conftest.py fails a test that starts a process and is not; the list printed here names
@@ -150,4 +154,4 @@ gpu-check: ## Measure this machine's GPU in 10 minutes (MINUTES=15: all of it), 
 	python -m benchmarks.gpu --minutes $(MINUTES)
 
 clean: ## Remove what can be made again, but no results and no models
-	rm -rf $(VENV) $(DOCS_VENV) $(EXPORTS_VENV) $(REMOTES_VENV) site docs/_generated .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(DOCS_VENV) $(EXPORTS_VENV) $(REMOTES_VENV) $(SERVERS_VENVS) site docs/_generated .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis

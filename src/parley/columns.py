@@ -54,10 +54,10 @@ def read_columns(path: Path) -> dict[str, tuple[Column, ...]]:
 
 
 def schema(columns: Iterable[Column]) -> Any:
-    """Return the schema of Arrow (pyarrow.Schema) that columns of known types make."""
+    """Return the schema of Arrow (pyarrow.Schema) that columns make; those without a type are null."""
     import pyarrow as pa
 
-    return pa.schema([pa.field(column.name, column.arrow, nullable=not column.required) for column in columns])
+    return pa.schema([pa.field(each.name, each.arrow or pa.null(), nullable=not each.required) for each in columns])
 
 
 def find(columns: Iterable[Column], name: str, parts: Mapping[str, Iterable[str]]) -> Column | None:

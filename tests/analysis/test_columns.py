@@ -7,23 +7,28 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 import yaml
 
 from parley import paths
 from parley.analysis.summarize import summarize
-from parley.analysis.tables import columns_of, declared, describe, page, table_names
+from parley.analysis.tables import columns_of, declared, describe, names_of, page, table_names, typed
 from parley.columns import Column, find
 from parley.errors import UsageError
+from parley.games.own_game import TAKEN
 from parley.games.registry import GAMES
 from parley.identity import digest
 from parley.ledger.build import build
 from parley.play.record import provenance, write_record
 from parley.play.record_content import COLUMNS
+from parley.play.record_store import conditions_table
 from parley.play.runner import play
 from parley.policies.kinds import ScriptedPolicy
 from parley.study import Study, load_study
+from parley.study.condition import BASE_AXES
 from parley.study.study import TABLES_VERSION
 from support import REPOSITORY
 from support.playing import scripted
@@ -38,6 +43,7 @@ DELIBERATION = {"prompt": "improve", "byzantine": "stubborn", "n": 4}
 RIGHT = {"name": "solver", "accuracy": 0.7}
 BYZANTINE = {"b": [0, 1], "byzantine": ["random", "silent"]}
 HUNT = {"model": "grim_trigger", "n": 4, "b": [0, 1], "byzantine": "betray", "prompt": "plain"}
+SHIPPED = sorted(path for path in REPOSITORY.glob("config/*.yaml") if path.stem != "models")
 # Small studies that have all columns among them: the rule that answers for `tiny`, a model, and the file.
 STUDIES: list[tuple[str, dict[str, Any]]] = [
     ("majority", {"parameters": {"max_rounds": 2}, "grids": [{"model": "tiny", **BYZANTINE}]}),
@@ -116,8 +122,7 @@ def test_all_columns_of_tables_are_described_with_their_types_and_all_that_is_de
         for name in [*paths.TABLES, *(["ledger"] if study.game.evidence.keeps_ledger else [])]:
             schema = pq.read_schema(paths.table(study.name, name, ".parquet"))
             assert paths.table(study.name, name, ".csv").read_text().splitlines()[0].split(",") == schema.names
-            for field in schema:
-                column = describe(name, field.name, study)
+            for field, column in zip(schema, describe(name, schema.names, study), strict=True):
                 assert column is not None, f"{name}: {field.name}"
                 assert column.text
                 assert name == "ledger" or column.arrow in (None, field.type), f"{name}: {field.name}"
@@ -130,6 +135,22 @@ def test_all_columns_of_tables_are_described_with_their_types_and_all_that_is_de
     missing |= {f"{game}: {name}" for game in ("stag_hunt", "deliberation") for name in of_protocols}
     for name in found:
         assert expected[name] - found[name] <= missing, name
+
+
+@pytest.mark.slow
+def test_the_tables_of_all_studies_are_one_data_set_in_any_order(studies: list[Study], tmp_path: Path) -> None:
+    """Also where one has no rows: its columns have the types that they have in the others."""
+    files = {name: [paths.table(study.name, name, ".parquet") for study in studies] for name in paths.TABLES}
+    files["conditions of records"] = [paths.conditions(study.name) for study in studies]
+    for study in (load_study(path, needs_weights=False) for path in SHIPPED):
+        empty = {name: pd.DataFrame(columns=names_of(name, study.axes, study.game)) for name in paths.TABLES}
+        tables = {name: typed(frame, study, name) for name, frame in empty.items()}
+        for name, table in {**tables, "conditions of records": conditions_table(study)}.items():
+            files[name].append(tmp_path / f"{name}-{study.name}.parquet")
+            pq.write_table(table, files[name][-1])
+    for name, written in files.items():
+        for order in (written, written[::-1]):
+            assert ds.dataset(order).to_table().num_columns, name
 
 
 def test_all_of_records_and_metrics_is_described_and_nothing_else(studies: list[Study]) -> None:
@@ -166,8 +187,12 @@ def test_the_page_is_what_the_columns_give() -> None:
         page("# A page\n")
 
 
+def test_the_names_that_no_metric_may_have_are_those_of_the_columns() -> None:
+    assert {*BASE_AXES, *(c.name for c in declared("simulations").columns if "<" not in c.name)} == TAKEN
+
+
 def test_other_columns_are_another_version_of_the_tables() -> None:
     """Who changes a column raises TABLES_VERSION, or reports fail on the tables of before, and pins the names here."""
     names = {name: [column.name for column in declared(name).columns] for name in table_names()}
     of_games = {name: [column.name for column in game.evidence.metrics] for name, game in GAMES.items()}
-    assert (TABLES_VERSION, digest([names, of_games])[:12]) == (24, "f7c96202a0e2")
+    assert (TABLES_VERSION, digest([names, of_games])[:12]) == (25, "ac84f7f95e9a")

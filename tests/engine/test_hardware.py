@@ -17,9 +17,13 @@ TURING = Gpu("Tesla T4", "535.1", (7, 5))
 INVARIANT = "VLLM_BATCH_INVARIANT=1"
 
 
-def test_gpus_are_read_from_the_lines_of_nvidia_smi() -> None:
+def test_gpus_are_read_from_the_lines_of_nvidia_smi(monkeypatch: pytest.MonkeyPatch) -> None:
     assert parse_gpus("NVIDIA H100 80GB HBM3, 550.54.15, 9.0\nTesla T4, 535.1, 7.5\n") == (HOPPER, TURING)
     assert parse_gpus("No devices were found\n") == ()
+    secret = parse_gpus("[Insufficient Permissions], [N/A], 9.0\n" * 2)
+    assert secret == (Gpu("unknown", "unknown", (9, 0)),) * 2
+    monkeypatch.setattr(hardware, "gpus", lambda: secret)
+    assert hardware.device(cpu_build=False) == "unknown"
 
 
 def test_inference_is_deterministic_only_where_it_is_asked_for_and_known_how() -> None:
@@ -46,15 +50,42 @@ def test_many_requests_at_once_are_a_warning_where_kernels_are_batch_invariant()
         assert load_warning(by, requests) is None
 
 
-def test_nvidia_smi_is_asked_for_the_visible_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("visible", "names", "asked"),
+    [
+        (None, ["7"], ""),
+        ("1,GPU-8f6d", ["1", "GPU-8f6d"], " --id=1,GPU-8f6d"),
+        (" 0, 1", ["0", "1"], " --id=0,1"),
+        ("0,-1,1", ["0"], " --id=0"),
+        ("0,0", ["0"], " --id=0"),
+        *((none, [], None) for none in ("", "-1", "NoDevFiles")),
+        ("MIG-b,MIG-c", ["MIG-b", "MIG-c"], " --id=GPU-2"),
+        ("MIG-GPU-5/1/0", ["MIG-GPU-5/1/0"], " --id=GPU-5"),
+        ("MIG-x", ["MIG-x"], " --id=MIG-x"),
+    ],
+)
+def test_visible_gpus_are_those_of_cudas_own_rules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, visible: str | None, names: list[str], asked: str | None
+) -> None:
     program = tmp_path / "nvidia-smi"
-    program.write_text('#!/bin/sh\necho "$@" >> "$0.asked"; echo "Tesla T4, 535.1, 7.5"\n')
+    program.write_text(
+        '#!/bin/sh\n[ "$1" != -L ] || { cat "$0.list"; exit; }\n'
+        'echo "$@" >> "$0.asked"; case $1 in *index) echo 7;; *) echo "Tesla T4, 535.1, 7.5";; esac\n'
+    )
     program.chmod(0o755)
+    Path(f"{program}.list").write_text(
+        "(UUID: GPU-1)\n (UUID: MIG-a)\n(UUID: GPU-2)\n (UUID: MIG-b)\n (UUID: MIG-c)\n"
+    )
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,GPU-8f6d")
-    assert hardware.gpus.__wrapped__() == (TURING,)
-    asked = "--query-gpu=name,driver_version,compute_cap --format=csv,noheader --id=1,GPU-8f6d\n"
-    assert Path(f"{program}.asked").read_text() == asked
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert hardware.visible_gpus() == names
+    assert hardware.gpus.__wrapped__() == (() if asked is None else (TURING,))
+    said = Path(f"{program}.asked").read_text() if asked is not None else None
+    query = "--query-gpu=name,driver_version,compute_cap --format=csv,noheader"
+    assert said is None or said.splitlines()[-1] == f"{query}{asked}"
     program.unlink()
     monkeypatch.setenv("PATH", str(tmp_path))
     assert hardware.gpus.__wrapped__() == ()

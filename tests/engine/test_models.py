@@ -1,6 +1,7 @@
 """Entries of models: what of them is identity, which names the paths of all results, and what is refused."""
 
 import hashlib
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,19 @@ import yaml
 from pydantic import ValidationError
 
 from parley.engine.arguments import MACHINE_ARGUMENTS
-from parley.engine.models import ModelEntry, ModelsFile, compare_names, load_models, named_model, recorded_entry
+from parley.engine.models import (
+    ModelEntry,
+    ModelsFile,
+    compare_names,
+    load_models,
+    model_entry,
+    named_model,
+    recorded_entry,
+)
 from parley.engine.sources import ServiceSource
 from parley.errors import UsageError
 from parley.identity import digest
+from parley.study import load_study
 from parley.text.yamlfile import validated
 from parley.trust import MAKERS, check_key
 from support import REPOSITORY
@@ -135,7 +145,7 @@ def test_thoughts_need_a_parser(tmp_path: Path) -> None:
         (tmp_path / "models.yaml").write_text(yaml.safe_dump({"models": {"one": keys}}))
         if words:
             with pytest.raises(UsageError, match=words):
-                load_models(tmp_path / "models.yaml")
+                model_entry("one", tmp_path / "models.yaml")
         else:
             assert load_models(tmp_path / "models.yaml")["one"].reasoning_tokens == 500
 
@@ -234,11 +244,25 @@ def test_what_only_sounds_like_a_key_is_sent() -> None:
 # Files
 
 
+def test_an_invalid_entry_is_told_to_who_uses_it_alone(tmp_path: Path) -> None:
+    bad = {"source": HUB, "dtype": "int3"}
+    models = {"bad": bad, "good": {"source": HUB}, "no name": bad}
+    (tmp_path / "models.yaml").write_text(yaml.safe_dump({"models": models}))
+    with pytest.raises(UsageError, match=r"models\.no name.\[key\]: "):
+        model_entry("no name", tmp_path / "models.yaml")
+    study = tmp_path / "small.yaml"
+    for model, words in (("majority", ""), ("good", ""), ("bad", "models.bad.dtype: 'int3'")):
+        grid = {"model": model, "n": 3, "prompt": "none_exist"}
+        study.write_text(yaml.safe_dump({"game": "consensus", "grids": [grid]}))
+        with pytest.raises(UsageError, match=words) if words else nullcontext():
+            assert model in load_study(study).conditions[0].axes.values()
+
+
 def refused(folder: Path, **content: Any) -> str:
     file = folder / "wrong.yaml"
     file.write_text(yaml.safe_dump({"models": {"m": content}}), encoding="utf-8")
     with pytest.raises(UsageError) as error:
-        load_models(file)
+        model_entry("m", file)
     lines = str(error.value).splitlines()
     assert all(line.startswith(f"{file}: models.m") for line in lines)
     return "\n".join(line.removeprefix(f"{file}: models.m") for line in lines)

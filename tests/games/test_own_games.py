@@ -320,6 +320,7 @@ IN_PLAY: list[tuple[str, str]] = [
     ("return self._ended(name='draw')", "'draw' is none of its outcomes; choose one of: cooperation"),
     ("return self._with(mean=float('nan'))", "metrics: {'mean': nan} is no JSON"),
     ("return self._with(**{'=cmd|x': 1})", "metrics: '=cmd|x': must be letters, digits"),
+    ("return self._with(seed=99)", "metrics: seed: is a column of Parley's; take another name than b, cached_tokens"),
     ("return self._with(earned=99)", "earned: 99: must be from 0 to most_earned (32.0)"),
 ]
 

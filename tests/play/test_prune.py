@@ -130,16 +130,20 @@ def test_leftovers_of_a_killed_process_go(pruned: Study) -> None:
 
 
 def test_only_what_lies_where_its_identity_says_goes(pruned: Study) -> None:
-    folder, _ = folders(pruned)
+    folder, journals = folders(pruned)
     record = folder / "seed=0.parquet"
     elsewhere = folder.with_name(f"spec={'0' * 8}")
     elsewhere.mkdir()
-    strange = [folder / "seed=1.parquet", folder / "seed=2.parquet", elsewhere / record.name]
+    root = paths.simulations(pruned.name)
+    copied = root / "child" / record.relative_to(root)  # of another study, with its folders
+    copied.parent.mkdir(parents=True)
+    temporary_name(copied).touch()
+    strange = [folder / "seed=1.parquet", folder / "seed=2.parquet", elsewhere / record.name, copied]
     for path in strange:
         shutil.copyfile(record, path)
     forge(strange[1], meta=lambda described: described["simulation"].pop("game"))
     assert record in prunable(pruned)
-    assert not set(strange) & set(prunable(pruned))
+    assert {path.parent for path in prunable(pruned)} == {folder, journals}
     assert record not in prunable(replace(pruned, game=StagHuntGame)), "a record of another game"
 
 

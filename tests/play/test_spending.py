@@ -22,6 +22,7 @@ from parley.play.journal import Journal, journaled
 from parley.play.record import read_record, read_summary
 from parley.play.simulate import simulate, simulate_shard
 from parley.play.spending import budget_of, refused_line, spending_line, spent_before
+from parley.progress.follow import Progress
 from parley.progress.screen import status
 from parley.study import Study
 from parley.study.condition import SERVICES
@@ -239,10 +240,14 @@ def test_a_killed_process_leaves_its_requests_as_spent_and_the_same_command_goes
     answered = {entry.seed for entry in journaled(journal)}
     requests = [(len(content), json.loads(content)) for content in server.contents]
     lost = sum(size + body["max_tokens"] for size, body in requests if body["seed"] not in answered)
+    progress = Progress(study, clock=lambda: 1e9)  # no time passes between its looks
+    left = progress.look()
+    assert (left.answered[0], left.spent) == (len(answered), spending_line(study))
     play(study)
     assert digests(study) == undisturbed
     assert len(server.bodies) == sent + asked - len(answered)
     assert total() == asked * 107 + lost
+    assert f"{total():,} of " in str(progress.look(last=True).spent)
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ fixtures are a service on this machine, and its pauses.
 import asyncio
 import json
 import os
+import socket
 import socketserver
 import sys
 import threading
@@ -42,6 +43,12 @@ ENGINE: dict[str, Any] = {
 }
 SERVED = "owner/Tiny-1B"  # what the stand-in for a service calls its model
 KEY, VARIABLE = "sk-7f3a9c51d2e8", "TINY_API_KEY"
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
 
 
 def said(phase: str, seed: int) -> tuple[str, str]:

@@ -90,9 +90,9 @@ def columns_of(name: str, axes: Iterable[str], game: type[Game]) -> list[Column]
 def _filled(of: Table, axes: list[str], game: type[Game]) -> Iterator[Column]:
     for column in of.columns:
         if column.name == AXIS:
-            known = _columns(_file()["axes"])
-            texts = {axis.name: axis.text for axis in known}
-            yield from (replace(column, name=axis, text=texts.get(axis, known[-1].text)) for axis in axes)
+            known = {axis.name: axis for axis in _columns(_file()["axes"])}
+            of_axes = [replace(known.get(axis, known["<parameter>"]), name=axis) for axis in axes]
+            yield from (replace(axis, type=column.type or axis.type) for axis in of_axes)
         elif column.name == METRIC:
             yield from game.evidence.metrics
         elif column.name == MEASURED:
@@ -105,10 +105,21 @@ def _filled(of: Table, axes: list[str], game: type[Game]) -> Iterator[Column]:
 
 
 def in_study(columns: Iterable[Column], study: Study) -> list[Column]:
-    """Return columns with the types that they have in a study: numbers are double where values may be fractions."""
+    """Return columns with the types that they have in a study, whether or not a table has rows.
+
+    Numbers are double where values may be fractions, axes without a declared type have that of their values.
+    """
     conditions = study.conditions
-    kind = "double" if any(each.game.plays_fractions(each.parameters) for each in conditions) else "int64"
-    return [replace(column, type=kind) if column.type == NUMBER else column for column in columns]
+    fractions = any(each.game.plays_fractions(each.parameters) for each in conditions)
+
+    def kind(column: Column) -> Any:
+        if column.type == NUMBER:
+            return "double" if fractions else "int64"
+        if column.type or column.name not in study.axes:
+            return column.type
+        return pa.array([condition.axes[column.name] for condition in conditions]).type
+
+    return [replace(column, type=kind(column)) for column in columns]
 
 
 def names_of(name: str, axes: Iterable[str], game: type[Game]) -> list[str]:
@@ -116,10 +127,11 @@ def names_of(name: str, axes: Iterable[str], game: type[Game]) -> list[str]:
     return [column.name for column in columns_of(name, axes, game) if "<" not in column.name]
 
 
-def describe(name: str, column: str, study: Study) -> Column | None:
-    """Return what is declared of a column of the table `name` of a study; None for one that nobody declared."""
+def describe(name: str, names: Iterable[str], study: Study) -> list[Column | None]:
+    """Return what is declared of columns of the table `name` of a study; None for one that nobody declared."""
     columns = in_study(columns_of(name, study.axes, study.game), study)
-    return find(columns, column, {"outcome": [outcome.name for outcome in study.game.outcomes]})
+    parts = {"outcome": [outcome.name for outcome in study.game.outcomes]}
+    return [find(columns, column, parts) for column in names]
 
 
 def page(text: str) -> str:
@@ -207,14 +219,16 @@ def write_table(frame: pd.DataFrame, study: Study, name: str) -> None:
 
 
 def typed(frame: pd.DataFrame, study: Study, name: str) -> pa.Table:
-    """Return a table whose columns have their declared types; those that nobody declared keep what they have."""
+    """Return a table whose columns have their declared types; those that nobody declared keep what they have.
+
+    Texts are `string` in any case: pandas would have `large_string`, which is another type where tables are joined.
+    """
     table = pa.Table.from_pandas(frame, preserve_index=False)
-    for place, field in enumerate(table.schema):
-        column = describe(name, field.name, study)
-        if column is None or column.arrow in (None, field.type):
-            continue
+    known = describe(name, table.schema.names, study)
+    for place, (field, column) in enumerate(zip(table.schema, known, strict=True)):
+        plain = pa.string() if _is_text(field.type) else field.type
         try:
-            table = table.set_column(place, field.name, table.column(place).cast(column.arrow))
+            table = table.set_column(place, field.name, table.column(place).cast((column and column.arrow) or plain))
         except pa.ArrowInvalid as error:
             raise RecordError(f"{paths.table(study.name, name, '.parquet')}: {field.name}: {error}") from None
     return table

@@ -17,6 +17,7 @@ from parley import paths
 from parley.analysis.averages import Averages, Rounds, by_player, player_table, rounds_of
 from parley.analysis.simulations import PlayedGame
 from parley.analysis.tables import columns_of, csv_text, in_study
+from parley.columns import schema
 from parley.errors import RecordError
 from parley.files import write_atomically
 from parley.forked import forked_map
@@ -64,22 +65,18 @@ def _write(study: Study, pieces: Iterable[tuple[pa.Table, bytes]], parquet: Bina
 
 def turn_schema(study: Study) -> pa.Schema:
     """Return the schema of the table; it is the same for all studies of the built-in games with the same axes."""
-    fields = []
-    for column in in_study(columns_of(TURNS, study.axes, study.game), study):
-        values = [condition.axes[column.name] for condition in study.conditions] if column.arrow is None else []
-        fields.append(pa.field(column.name, column.arrow or pa.array(values).type))
-    return pa.schema(fields)
+    return schema(in_study(columns_of(TURNS, study.axes, study.game), study))
 
 
 def turn_table(study: Study, recorded: Iterable[Recorded]) -> pa.Table:
     """Return the rows of some simulations, one per agent and round; raises RecordError for another game's trace."""
-    schema = turn_schema(study)
-    columns: dict[str, list[Any]] = {name: [] for name in schema.names}
-    numbers = {field.name for field in schema if pa.types.is_integer(field.type) or pa.types.is_boolean(field.type)}
+    known = turn_schema(study)
+    columns: dict[str, list[Any]] = {name: [] for name in known.names}
+    numbers = {field.name for field in known if pa.types.is_integer(field.type) or pa.types.is_boolean(field.type)}
     for game, trace in recorded:
         _add(columns, numbers, game, trace)
     try:
-        return pa.table([pa.array(columns[field.name], field.type) for field in schema], schema)
+        return pa.table([pa.array(columns[field.name], field.type) for field in known], known)
     except pa.ArrowException as error:
         raise RecordError(f"{study.name}: {TURNS}: the game {study.game.name}: {one_line(str(error))}") from None
 

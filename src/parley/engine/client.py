@@ -19,11 +19,13 @@ from parley.engine.service.retrying import Retries, Send
 from parley.engine.service.service import APIS, Service
 from parley.errors import EngineError
 from parley.policies import (
+    NO_TOOL_CALL,
     THOUGHT_CUT_OFF,
     THOUGHT_ONLY,
     TOKEN_BYTES,
     TOO_LARGE,
     TOOL_CALL,
+    WHITE_SPACE,
     Ask,
     Completion,
     Tokens,
@@ -36,6 +38,7 @@ _log = limited_logger(__name__)
 _POLL_SECONDS = 0.5
 # Finish reasons of Parley's own, of replies that nobody can use.
 TOO_DEEP = "too_deep"
+_MUCH_WHITE_SPACE = 20  # characters at the end of a reply that was cut off
 # What others call OpenAI's finish reasons: Anthropic, Gemini (also behind a colon), Mistral (full context), Zhipu.
 _REFUSED = (
     *("content_filter", "content_filtered", "guardrail_intervened", "safety", "refusal", "recitation"),
@@ -137,14 +140,14 @@ class Engine:
                 raise self._server.refused(error)
             # The agent's own doing, or its peers': an unusable reply, which ends no simulation.
             return self._unusable(error.answers, self._server.redacted(error.message))
-        return self._completion(response, longest)
+        return self._completion(response, longest, ask.reply_format == "json")
 
-    def _completion(self, response: fetch.Response, max_tokens: int) -> Completion:
+    def _completion(self, response: fetch.Response, max_tokens: int, is_json: bool) -> Completion:
         """Return the reply; one without text where it is larger, or nested deeper, than any that could be used."""
         if response.is_cut:
             return self._unusable(TOO_LARGE, f"more than {fetch.MAX_BODY_BYTES:,} bytes")
         try:
-            completion = self._read(response)
+            completion = self._read(response, is_json)
         except RecursionError:
             return self._unusable(TOO_DEEP, "nested too deep")
         self._check_model(completion)
@@ -153,8 +156,8 @@ class Engine:
             return self._unusable(TOO_LARGE, f"more than {most:,} characters for {max_tokens:,} tokens")
         return completion
 
-    def _read(self, response: fetch.Response) -> Completion:
-        """Return a chat completion as it came, but without the API key; raises EngineError for what is none."""
+    def _read(self, response: fetch.Response, is_json: bool) -> Completion:
+        """Return a reply, JSON or not, as it came, but without the API key; raises EngineError for what is none."""
         server = self._server
         try:
             body = response.body
@@ -175,6 +178,10 @@ class Engine:
                     ended = TOOL_CALL
                 elif reasoning or tokens.reasoning:  # which OpenAI counts, and does not show
                     ended = THOUGHT_CUT_OFF if ended == "length" else THOUGHT_ONLY
+            if is_json and ended == "length" and len(text) - len(text.rstrip()) > _MUCH_WHITE_SPACE:
+                ended = WHITE_SPACE
+            elif is_json and ended == "stop" and server.dialect.structured == "tool" and text.lstrip()[:1] != "{":
+                ended = NO_TOOL_CALL
             completion = Completion(
                 text=text,
                 finish_reason=ended,

@@ -18,11 +18,15 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 
 from parley.errors import EngineError
 
 BATCH_INVARIANT = "VLLM_BATCH_INVARIANT"
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+_GPU_NAME = re.compile(r"\d+|(?:GPU|MIG)-[\w/-]+")
+UNKNOWN = "unknown"
 _LEAST_CAPABILITY = (8, 0)  # of vLLM's batch-invariant kernels
 # vLLM calls the mode a beta. Where its own reports say that it fails; what is known of others is that nobody said so.
 _BETA = "vLLM's batch-invariant kernels are a beta, which is no proof; `parley verify` asks again"
@@ -104,8 +108,11 @@ def load_warning(by: object, requests: object) -> str | None:
 
 
 def parse_gpus(text: str) -> tuple[Gpu, ...]:
-    """Return the GPUs in nvidia-smi's lines of name, driver and compute capability."""
-    lines = re.findall(r"^(.+), (\S+), (\d+)\.(\d+)$", text, re.MULTILINE)
+    """Return the GPUs in nvidia-smi's lines of name, driver and compute capability.
+
+    What it does not tell stands there in brackets, such as `[Insufficient Permissions]`, and is `UNKNOWN`.
+    """
+    lines = re.findall(r"^(.+), (.+), (\d+)\.(\d+)$", re.sub(r"\[.*?\]", UNKNOWN, text), re.MULTILINE)
     return tuple(Gpu(name, driver, (int(major), int(minor))) for name, driver, major, minor in lines)
 
 
@@ -116,11 +123,33 @@ def gpus() -> tuple[Gpu, ...]:
 
 
 def nvidia_smi(query: str) -> str:
-    """Return nvidia-smi's lines for each GPU that an engine would see; "" where it fails."""
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
-    # It takes the same indices and UUIDs, but does not look at the variable by itself.
-    chosen = [f"--id={visible}"] if re.fullmatch(r"[\w,-]+", visible) else []
+    """Return nvidia-smi's lines for each GPU that an engine would see; "" where there is none, or it fails."""
+    named = _named_gpus()
+    if named == []:
+        return ""
+    # It takes the same numbers and UUIDs, but does not look at the variable by itself, and knows no parts of GPUs.
+    chosen = [f"--id={','.join(dict.fromkeys(map(_whole_gpu, named)))}"] if named else []
     return output_of("nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader", *chosen)
+
+
+def _named_gpus() -> list[str] | None:
+    """Return the GPUs that `CUDA_VISIBLE_DEVICES` names, by CUDA's rules; None if it is not set.
+
+    Spaces do not count, no GPU is there twice, and what is no GPU (-1, NoDevFiles) ends the list.
+    """
+    if (listed := os.environ.get(VISIBLE)) is None:
+        return None
+    return list(dict.fromkeys(takewhile(_GPU_NAME.fullmatch, map(str.strip, listed.split(",")))))
+
+
+def _whole_gpu(name: str) -> str:
+    """Return the UUID of the GPU of which `name` is a part (MIG); any other name as it is."""
+    if not name.startswith("MIG-"):
+        return name
+    before, is_listed, _ = output_of("nvidia-smi", "-L").partition(f"(UUID: {name})")
+    # Older drivers have it in the name.
+    known: list[str] = re.findall(r"GPU-[\w-]+", before if is_listed else name)
+    return known[-1] if known else name
 
 
 def output_of(*command: str) -> str:
@@ -215,7 +244,7 @@ def device(cpu_build: bool) -> str:
     """Return what an engine of this build computes on: the CPU, or each GPU with its driver."""
     if cpu_build:
         return f"CPU, {cpu()}"
-    return "; ".join(f"{gpu.name}, {gpu.driver}" for gpu in gpus()) or "unknown"
+    return "; ".join(f"{gpu.name}, {gpu.driver}" for gpu in gpus() if gpu.name != UNKNOWN) or UNKNOWN
 
 
 def cuda_version() -> str | None:
@@ -234,7 +263,6 @@ def cuda_version() -> str | None:
 
 _log = logging.getLogger(__name__)
 
-VISIBLE = "CUDA_VISIBLE_DEVICES"
 _WAIT_SECONDS = 60.0  # a server that was told to end may take a while
 _taken = ExitStack()  # as long as this process
 
@@ -244,10 +272,9 @@ def visible_gpus() -> list[str]:
 
     Empty where nvidia-smi tells of none.
     """
-    named = os.environ.get(VISIBLE)
-    if named is None:
-        return [line.strip() for line in nvidia_smi("index").splitlines() if line.strip().isdigit()]
-    return [name for name in named.split(",") if name]
+    if (named := _named_gpus()) is not None:
+        return named
+    return [line.strip() for line in nvidia_smi("index").splitlines() if line.strip().isdigit()]
 
 
 def take_gpus(count: int, seconds: float = _WAIT_SECONDS) -> None:

@@ -8,6 +8,7 @@ import operator
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -371,18 +372,40 @@ class ModelsFile(BaseModel):
     models: Annotated[dict[Slug, ModelEntry], Field(min_length=1)]
 
 
-def load_models(path: Path) -> Mapping[str, ModelEntry]:
-    """Read the model entries; raises UsageError naming file, key and remedy.
+class ModelEntries(dict[str, ModelEntry]):
+    """The valid entries by name. Who looks for another one with `in` gets the UsageError of what is wrong with it."""
 
-    Folders are resolved against the file's own place; the identity has their last part.
+    def __init__(self, entries: Mapping[str, ModelEntry], problems: Mapping[str, UsageError] = MappingProxyType({})):
+        super().__init__(entries)
+        self.problems = problems
+
+    def __contains__(self, name: object) -> bool:
+        if name in self.problems:
+            raise self.problems[str(name)]
+        return super().__contains__(name)
+
+
+def load_models(path: Path) -> ModelEntries:
+    """Read the model entries; raises UsageError naming file, key and remedy for what is no file of them.
+
+    What is wrong with one entry is of no concern to who uses others. Folders are resolved against the file's own
+    place; the identity has their last part.
     """
-    entries = validated(ModelsFile, load_yaml(path), str(path)).models
-    for name, entry in entries.items():
+    content = load_yaml(path)
+    written = content.get("models") if isinstance(content, dict) else None
+    if not isinstance(written, dict) or not written:
+        return ModelEntries(validated(ModelsFile, content, str(path)).models)
+    entries, problems = dict[str, ModelEntry](), dict[str, UsageError]()
+    for name, entry in written.items():
         try:
+            [[name, entry]] = validated(ModelsFile, {**content, "models": {name: entry}}, str(path)).models.items()
             entry.check_thoughts()
+            entries[name] = entry
+        except UsageError as error:
+            problems[name] = error
         except ValueError as error:
-            raise UsageError(f"{path}: models.{name}.chat_template_kwargs: {error}") from None
-    return entries
+            problems[name] = UsageError(f"{path}: models.{name}.chat_template_kwargs: {error}")
+    return ModelEntries(entries, problems)
 
 
 def known_models(path: Path) -> Mapping[str, ModelEntry]:

@@ -273,13 +273,22 @@ _SENT_HEADERS = frozenset(
 )
 
 
+def _no_path(served: Any) -> Any:
+    if isinstance(served, str) and served.startswith(("/", "~", ".")):
+        raise ValueError(
+            "is a path, and records would have it: give the model a name at the service (--served-model-name), or "
+            "start the service in the folder above, and write the folder's name alone (transformers serve)"
+        )
+    return served
+
+
 class ServiceSource(_Strict):
     """An OpenAI-compatible service that somebody else runs."""
 
     url: Annotated[str, AfterValidator(_check_url)] = Field(
         description="Where it answers: what stands before /chat/completions; not part of the identity."
     )
-    served: str = Field(
+    served: Annotated[str, BeforeValidator(_no_path)] = Field(
         pattern=r"^[A-Za-z0-9@][A-Za-z0-9._:@+/-]{0,199}$",
         description="The model's name there. One that is a path needs --served-model-name at the service.",
     )

@@ -218,8 +218,9 @@ def _write_columns(study: Study, tables: list[str], target: Path) -> None:
         lines = csv.writer(file)
         lines.writerow(["table", "column", "unit", "meaning"])
         for table in tables:
-            for name in pq.read_schema(target.parent / _place(paths.table(study.name, table, ".parquet"))).names:
-                lines.writerow([table, name, *_meaning(describe(table, name, study))])
+            names = pq.read_schema(target.parent / _place(paths.table(study.name, table, ".parquet"))).names
+            for name, column in zip(names, describe(table, names, study), strict=True):
+                lines.writerow([table, name, *_meaning(column)])
         for name in SCHEMA.names:
             lines.writerow(["replies", name, *_meaning(find(COLUMNS, name, {}))])
 

@@ -16,10 +16,22 @@ from parley.games.evidence import Evidence
 from parley.games.figure_kinds import KINDS
 from parley.games.prompts import Prompts, content_of
 from parley.identity import canonical_json
-from parley.policies import Ask, Reply, own_code
+from parley.policies import FAILURE_CLASSES, Ask, Reply, own_code
 from parley.policies.kinds import LLM, policy_table
 from parley.text import choose, one_line
 from parley.text.yamlfile import is_slug, shown
+
+# Columns of the table of simulations, which no metric of a game may be called: it would be lost there.
+TAKEN = frozenset(
+    (
+        *("model", "n", "b", "prompt", "threat_model", "seed", "outcome", "detail", "diagnosis", "rounds"),
+        *("finished_early", "calls", "failed_replies", *FAILURE_CLASSES, "prompt_tokens", "completion_tokens"),
+        *("cached_tokens", "request_seconds", "model_replies", "degenerate", "degenerate_placeholder"),
+        *("degenerate_no_letter", "degenerate_repetition", "degenerate_cut_off", "seconds", "started", "engine"),
+        *("spec", "id", "digest"),
+    )
+)
+
 
 # How one is loaded
 
@@ -192,7 +204,10 @@ def _outcome_problems(game: Game, outcome: Any) -> Iterator[str]:
         except (TypeError, ValueError, RecursionError) as error:
             yield f"{what}: {shown(value)} is no JSON: {one_line(str(error), 100)}"
     metrics = {"rounds": outcome.rounds, **outcome.metrics}
-    metrics |= game.evidence.derived(metrics)
+    derived = game.evidence.derived(metrics)
+    for name in sorted(TAKEN.intersection((*outcome.metrics, *derived))):
+        yield f"metrics: {name}: is a column of Parley's; take another name than {', '.join(sorted(TAKEN))}"
+    metrics |= derived
     yield from (f"metrics: {shown(name)}: must be letters, digits and '_'" for name in metrics if not is_slug(name))
     yield from _metric_problems(game.evidence, metrics)
     for name, points in game.evidence.series(outcome.as_json(), outcome.trace).items():

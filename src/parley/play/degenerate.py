@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from parley.engine.models import ModelEntry
 from parley.play.runner import Exchange
-from parley.policies import THOUGHT_CUT_OFF, Ask, FailureClass
+from parley.policies import THOUGHT_CUT_OFF, WHITE_SPACE, Ask, FailureClass
 from parley.policies.reply_text import free_field, without_fence
 
 DegenerateClass = Literal["placeholder", "no_letter", "repetition", "cut_off"]
@@ -61,7 +61,7 @@ def degenerate_class(ask: Ask, text: str, finish_reason: str, value: BaseModel |
     if ask.reply_format == "text":  # its free part is cut by Parley: the model went on
         longest = {**longest, free_field(ask.reply_model): None}
     full = any(most is not None and len(said) >= most for name, said in texts for most in [longest[name]])
-    return "cut_off" if full or finish_reason == "length" else None
+    return "cut_off" if full or finish_reason in ("length", WHITE_SPACE) else None
 
 
 def count_degenerate(exchanges: Iterable[Exchange]) -> dict[str, int]:
@@ -151,6 +151,8 @@ REMEDIES: Mapping[FailureClass, str] = {
     "thought_only": "reasoning-parser in engine_args, or reasoning_effort in the dialect of the model's entry",
     "thought_cut_off": "reasoning_tokens in the entry (of a service in its dialect), or max_tokens of the phase",
     "tool_call": "reply_format, or another model",
+    "no_tool_call": "api: chat in the dialect of the model's entry, where the server takes schemas",
+    "white_space": "reply_format: text (see config/formats.yaml), or structured in the dialect of the model's entry",
 }
 
 

@@ -225,7 +225,7 @@ def times(entries: Iterable[Entry]) -> dict[str, Any]:
 _Count = Annotated[int, Field(ge=0, lt=2**53)]  # beyond that no table holds it exactly
 _Answer = Annotated[tuple[str | None, str | None, _Count], Field(strict=False)]  # in JSON, it is a list
 _Seconds = Annotated[float, Field(ge=0, lt=1e12, allow_inf_nan=False)]
-_CAME_LATER = ("prompt_too_long", "thought_only", "thought_cut_off", "tool_call")
+_CAME_LATER = ("prompt_too_long", "thought_only", "thought_cut_off", "tool_call", "no_tool_call", "white_space")
 
 
 def _part(**keys: Any) -> Any:

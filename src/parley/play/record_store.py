@@ -38,6 +38,7 @@ _PIECE = 250  # records that a process reads at once
 _MAX_MARK_BYTES = 100_000_000
 _FORMS = (".parquet", ".csv")  # of a table
 _OF_CONDITIONS = b"parley.conditions"
+_TYPED = 2  # how the table of conditions is written; another number makes it anew
 _OWN_COLUMNS = ("spec", "repeat", "players", "identity")
 
 
@@ -222,15 +223,21 @@ def write_conditions(study: Study) -> None:
     parameter that is no axis. Lists and mappings are JSON text. Raises RecordError if the disk refuses.
     """
     path = paths.conditions(study.name)
-    key = digest([[condition.name, condition.folder] for condition in study.conditions]).encode()
+    key = digest([_TYPED, *([condition.name, condition.folder] for condition in study.conditions)]).encode()
     with suppress(OSError, pa.ArrowException), open_regular(path) as file:  # none, or none of ours
         if (pq.read_schema(file).metadata or {}).get(_OF_CONDITIONS) == key:
             return
+    table = conditions_table(study).replace_schema_metadata({_OF_CONDITIONS: key})
+    write_atomically(path, lambda file: pq.write_table(table, file))
+
+
+def conditions_table(study: Study) -> pa.Table:
+    """Return that table; a parameter has the type that it has in all studies of the game, whatever its values."""
     rows = [_condition_row(condition) for condition in study.conditions]
     names = dict.fromkeys(name for row in rows for name in row)
-    columns = [_plain([row.get(name) for row in rows]) for name in names]
-    table = pa.Table.from_arrays(columns, list(names)).replace_schema_metadata({_OF_CONDITIONS: key})
-    write_atomically(path, lambda file: pq.write_table(table, file))
+    known = study.game.Parameters.model_json_schema()["properties"]
+    schemas = {name: known.get(name.removeprefix("parameter.")) for name in names if name not in study.axes}
+    return pa.table({name: _column([row.get(name) for row in rows], schemas.get(name)) for name in names})
 
 
 def _condition_row(condition: Condition) -> dict[str, Any]:
@@ -245,14 +252,23 @@ def _condition_row(condition: Condition) -> dict[str, Any]:
     }
 
 
-def _plain(values: list[Any]) -> pa.Array:
-    """Return a column: its values as they are where all are of one plain type, else as JSON text."""
-    kinds = {type(value) for value in values if value is not None}
-    for plain, kind in (({int}, pa.int64()), ({int, float}, pa.float64()), ({bool}, pa.bool_())):
-        if kinds and kinds <= plain:
-            return packed_array(values, kind)
+def _column(values: list[Any], schema: Mapping[str, Any] | None) -> pa.Array:
+    """Return a column: of a parameter of the type that its JSON schema names, so that studies have the same one.
+
+    Without a schema that is of its values. What is of no plain type is JSON text.
+    """
+    kinds = {_KINDS.get(type(value), "") for value in values}
+    if schema is not None:
+        kinds = {str(part.get("type")) for part in schema.get("anyOf", [schema])}
+    kinds -= {"null"}
+    if len(kinds) == 1 and (plain := _PLAIN.get(*kinds)) is not None:
+        return packed_array(values, plain)
     texts = [value if value is None or isinstance(value, str) else canonical_json(value) for value in values]
     return packed_array(texts, pa.string())
+
+
+_KINDS: Mapping[type, str] = {type(None): "null", bool: "boolean", int: "integer", float: "number"}
+_PLAIN = {"boolean": pa.bool_(), "integer": pa.int64(), "number": pa.float64()}
 
 
 # What the mark of the tables remembers

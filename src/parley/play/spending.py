@@ -24,16 +24,21 @@ def budget_of(study: Study, journals: bool = True) -> Budget | None:
     return Budget(study.name, path, study.content.budget, _prices(study), lambda: spent_before(study), journals)
 
 
-def spending_line(study: Study) -> str | None:
+def spending_line(study: Study, goes_on: bool = False) -> str | None:
     """Return what a study spent of its budget, in words; None if it has none. Changes nothing.
 
-    Raises RecordError or JournalError for a file that cannot be read.
+    What is spent while a run `goes_on` is told by its process every few seconds; else it is counted from records and
+    journals, which have all of it. Raises RecordError or JournalError for a file that cannot be read.
     """
     if (limits := study.content.budget) is None:
         return None
     path = paths.spent(study.name)
-    account = read_spending(path).spent if path.exists() else spent_before(study)
-    return f"budget: {budget_line(limits, account, _prices(study))}"
+    found = read_spending(path)
+    if not (goes_on and path.exists()):
+        found.spent = spent_before(study)
+        for model, tokens in found.unrecorded.root.items():
+            found.spent.add(model, tokens)
+    return f"budget: {budget_line(limits, found.spent, _prices(study))}"
 
 
 def refused_line(study: Study) -> str | None:

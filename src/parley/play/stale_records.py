@@ -18,10 +18,12 @@ from parley.files import hold_lock, is_locked, is_temporary, make_folder, refuse
 from parley.play.journal import journal_id
 from parley.play.record import peek_summary
 from parley.study import Study
+from parley.study.condition import BASE_AXES
 from parley.study.load import check_alone
 
 _NAME = re.compile(r"seed=(0|[1-9][0-9]{0,8})(\.parquet|\.jsonl)")
-_SPEC = re.compile(r"spec=([0-9a-f]{8})")
+# Where Parley puts them. What lies deeper is somebody's copy, such as that of another study.
+_PLACE = re.compile("/".join([*(f"{axis}=[^/]+" for axis in BASE_AXES), "spec=([0-9a-f]{8})"]))
 
 
 @dataclass(frozen=True)
@@ -40,9 +42,9 @@ def simulation_files(study: str) -> Iterator[SimulationFile]:
     for root, suffix in ((paths.simulations(study), ".parquet"), (paths.journals(study), ".jsonl")):
         refuse_links(root)
         for path in walk(root):
-            name, spec = _NAME.fullmatch(path.name), _SPEC.fullmatch(path.parent.name)
+            place = path.parent.relative_to(root).as_posix()
+            name, spec = _NAME.fullmatch(path.name), _PLACE.fullmatch(place)
             if name and spec and name[2] == suffix:
-                place = path.parent.relative_to(root).as_posix()
                 yield SimulationFile(path, place, spec[1], int(name[1]), suffix == ".jsonl")
 
 
@@ -72,7 +74,8 @@ def prunable(study: Study) -> list[Path]:
     kept = {*records, *map(paths.journal, records)}
     files = [f.path for f in simulation_files(study.name) if f.path not in kept and _is_own(f, study.game.name)]
     for root in (paths.simulations(study.name), paths.journals(study.name)):
-        files += [path for path in walk(root) if is_temporary(path) and _SPEC.fullmatch(path.parent.name)]
+        left = filter(is_temporary, walk(root))
+        files += [path for path in left if _PLACE.fullmatch(path.parent.relative_to(root).as_posix())]
     return [path for path in files if not is_locked(path)]
 
 

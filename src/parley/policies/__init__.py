@@ -24,17 +24,16 @@ FailureClass = Literal[
     "thought_only",
     "thought_cut_off",
     "tool_call",
+    "no_tool_call",
+    "white_space",
 ]
 FAILURE_CLASSES: tuple[FailureClass, ...] = get_args(FailureClass)
 
 # Why a reply ended that is larger than any that could be used; the most characters for each token that it may have.
 TOO_LARGE, TOKEN_BYTES = "too_large", 256
 # Finish reasons of Parley's own, for what has a class of its own; of the last one the text is what was made.
-PROMPT_TOO_LONG, THOUGHT_ONLY, THOUGHT_CUT_OFF, TOOL_CALL, NO_SCHEMA = (
-    "prompt_too_long",
-    "thought_only",
-    "thought_cut_off",
-    "tool_call",
+PROMPT_TOO_LONG, THOUGHT_ONLY, THOUGHT_CUT_OFF, TOOL_CALL, NO_TOOL_CALL, WHITE_SPACE, NO_SCHEMA = (
+    *("prompt_too_long", "thought_only", "thought_cut_off", "tool_call", "no_tool_call", "white_space"),
     "no_schema",
 )
 

@@ -40,6 +40,8 @@ _ENDED: Mapping[str, tuple[FailureClass, str]] = {
     THOUGHT_ONLY: ("thought_only", "the model wrote a thought and no reply"),
     THOUGHT_CUT_OFF: ("thought_cut_off", "the thought used up the longest reply"),
     TOOL_CALL: ("tool_call", "a call of a tool in place of a reply"),
+    "no_tool_call": ("no_tool_call", "the model did not call the tool whose input is the reply"),
+    "white_space": ("white_space", "JSON, then white space up to max_tokens"),
 }
 
 

@@ -16,6 +16,7 @@ from parley.engine.weights import model_marker
 from parley.errors import JournalError, ParleyError, RecordError
 from parley.identity import machine
 from parley.play.degenerate import degenerate_of
+from parley.play.journal import journaled
 from parley.play.record import peek_summary
 from parley.play.spending import spending_line
 from parley.progress.pace import KEPT_SECONDS, Pace, time_left
@@ -30,7 +31,7 @@ from parley.progress.snapshot import (
     Stage,
     cells_of,
 )
-from parley.progress.state import PLAY, RUN, SERVE, ProcessState, ProcessStates
+from parley.progress.state import PLAY, RUN, SERVE, GameProgress, ProcessState, ProcessStates
 from parley.study import Study
 from parley.study.condition import SCRIPTED
 from parley.study.frozen import planned_report
@@ -74,6 +75,8 @@ class Progress:
         self._stamps = {stage: paths.stamp(study.name, stage, plan) for stage, plan in plans.items()}
         self._spent: str | None = None
         self._spent_read = float("-inf")
+        self._spent_of: tuple[int, int, float] | None = None  # of how many records and replies it was counted
+        self._journals: dict[Path, tuple[float, int]] = {}  # when one was changed last, and its replies
 
     def look(self, last: bool = False) -> Snapshot:
         """Return the study as it is now; in the `last` look of the run of this process, nothing goes on."""
@@ -90,6 +93,9 @@ class Progress:
         self._read_records(now)
 
         players = [state for state in states if state.stage == PLAY and state.alive]
+        if not players:
+            for cell in self._cells:
+                self._take_journals(cell)
         servers = [*{state.endpoint: state for state in states if state.stage == SERVE}.values()]  # the last of each
         ends = last and self._is_own
         before = [*self._model_stages(now, ends), *self._engine_stages(servers, now)]
@@ -119,7 +125,7 @@ class Progress:
             finishes=self._finishing(now) if goes_on else None,
             left=time_left(self._cells, self._replies, self._finishes, now) if goes_on else None,
             silent=max(now - max(players[0].began, *since_last), 0.0) if waits else None,
-            spent=self._what_was_spent(now),
+            spent=self._what_was_spent(now, bool(players)),
             note=ended if ends else self._note(run, works or not left or _any_runs(after)),
             over=all(stage.state == DONE for stage in [playing, *after]),
         )
@@ -171,6 +177,17 @@ class Progress:
         if cell.kind != SCRIPTED or not self._is_own:  # a run has no time for those that say nothing of a pace
             self._unread.extendleft((cell, name) for name in sorted(new))
 
+    def _take_journals(self, cell: ConditionProgress) -> None:
+        """Take how many replies the simulations have that nobody plays: who was killed did not tell of the last."""
+        folder = paths.journal(cell.records / "seed=0.parquet").parent
+        for path in folder.glob("seed=*.jsonl") if cell.kind != SCRIPTED else ():
+            if (name := path.with_suffix(".parquet").name) in cell.names - cell.finished:
+                game = cell.playing.setdefault(name, GameProgress(alive=False))
+                with suppress(JournalError):
+                    if self._journals.get(path, (-1, 0))[0] != (modified := _modified(path)):
+                        self._journals[path] = modified, len(journaled(path))
+                    game.replies = self._journals[path][1]
+
     def _read_records(self, now: float) -> None:
         """Read what some more of the finished simulations tell of their replies, the last ones first."""
         for _ in range(min(self._reads, len(self._unread))):
@@ -207,13 +224,14 @@ class Progress:
         kinds = {cell.kind for cell in self._cells if cell.left}
         return sum(rates[0] for kind in kinds if (rates := self._finishes[kind].rates(now))) or None
 
-    def _what_was_spent(self, now: float) -> str | None:
-        # Where nothing was counted since, all records and journals would be read.
-        known = self._spent is not None and not paths.spent(self._study.name).exists()
-        if now - self._spent_read >= _SPENT_SECONDS and not known:
-            self._spent_read = now
+    def _what_was_spent(self, now: float, goes_on: bool) -> str | None:
+        # Where nobody spends, all records and journals are read: once, until they are others.
+        replies = sum(replies for _, replies in self._journals.values())
+        there = (sum(len(cell.finished) for cell in self._cells), replies, _modified(paths.spent(self._study.name)))
+        if now - self._spent_read >= _SPENT_SECONDS if goes_on else there != self._spent_of:
+            self._spent_read, self._spent_of = now, None if goes_on else there
             try:
-                self._spent = spending_line(self._study)
+                self._spent = spending_line(self._study, goes_on)
             except (RecordError, JournalError) as error:
                 self._spent = one_line(str(error), 200)
         return self._spent

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from parley import paths
-from parley.engine.models import ModelEntry, load_models
+from parley.engine.models import ModelEntries, ModelEntry, load_models
 from parley.engine.weights import check_source
 from parley.errors import ParleyError, RecordError, UsageError, located
 from parley.games.figure_kinds import KINDS
@@ -96,7 +96,8 @@ def _checked(
     if "ledger" in content.model_fields_set and not game.evidence.keeps_ledger:
         raise UsageError(f"{where}: ledger: the game {game.name} keeps none; remove this key")
     models_file = models_file or paths.models_file(file)
-    models = {**recorded, **(load_models(models_file) if exists(models_file) else {})}
+    found = load_models(models_file) if exists(models_file) else ModelEntries({})
+    models = ModelEntries({**recorded, **found}, found.problems)
     for name in models:
         if name in game.policies or name in (SAME, SCRIPTED, OWN_CODE, SERVICES, NOBODY):
             raise UsageError(f"{models_file}: models.{name}: a reserved name; rename the entry")
@@ -106,10 +107,10 @@ def _checked(
         once, repeats = expander.conditions(), content.repeats
     else:
         once, repeats = Forks(f"{where}: fork", game, expander).conditions(content.fork, file), content.fork.repeats
-        models = {**{name: entry for c in once for name, entry in c.entries.items()}, **models}
+        models = ModelEntries({**{name: entry for c in once for name, entry in c.entries.items()}, **models})
     conditions = _repeated(once, repeats, where)
     study = Study(
-        *(file, content, models_file, game, conditions, models),
+        *(file, content, models_file, game, conditions, dict(models)),
         own_prompts=expander.own_prompts,
         achievable=None if content.achievable is None else expander.protocol(content.achievable),
     )

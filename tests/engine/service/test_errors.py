@@ -188,6 +188,7 @@ def test_an_error_in_an_answer_is_what_it_says(server: StandInService, pauses: l
 
 
 THOUGHT = "Let me think."
+PADDED = '{"value": 5}' + "\n" * 500
 FORMS = [  # a message, its finish reason, and the text, the thought and the failure that it is
     ({"content": [{"type": "text", "text": "{}"}]}, "stop", "{}", None, "invalid_json"),
     ({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": THOUGHT}]},
@@ -220,6 +221,7 @@ FORMS = [  # a message, its finish reason, and the text, the thought and the fai
     ({"content": "a"}, "MAX_TOKENS", "a", None, "length"),
     ({"content": "a"}, "length", "a", None, "length"),
     ({"content": "a"}, "model_length", "a", None, "length"),  # Mistral
+    ({"content": PADDED}, "length", PADDED, None, "white_space"),  # llama.cpp and others, with json_object
     ({"content": ""}, "SAFETY", "", None, "refused"),
     ({"content": "a"}, None, "a", None, "invalid_json"),
     ({"content": {"value": 5}}, "stop", "", None, "invalid_json"),

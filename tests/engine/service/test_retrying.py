@@ -52,7 +52,7 @@ def test_retry_after_is_a_number_of_seconds_or_a_date() -> None:
     now = datetime(2026, 5, 1, 12, 0, 0, tzinfo=UTC)
     rows = [("7", 7.0), ("9999999999", 9999999999.0), ("1.5", 1.5), ("Fri, 01 May 2026 12:00:30 -0000", 30.0)]
     rows += [(format_datetime(now + timedelta(seconds=s), usegmt=True), max(s, 0)) for s in (90, -90)]
-    rows += [(bad, None) for bad in ("", "\xff", "-1", "nan", "1e9", "1" * 400, "٣", "Fri, 99 May 2026")]
+    rows += [(bad, None) for bad in ("", "\xff", "-1", "nan", "1e9", "1" * 13, "1" * 300, "٣", "Fri, 99 May 2026")]
     for value, seconds in rows:
         assert retry_after(Response(429, {"retry-after": value}, b""), now) == seconds, value
     assert retry_after(Response(429, {}, b""), now) is None

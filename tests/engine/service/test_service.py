@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from yarl import URL
 
-from parley.engine.models import ModelEntry, load_models, recorded_entry
+from parley.engine.models import ModelEntry, model_entry, recorded_entry
 from parley.engine.service.fetch import _proxy_of
 from parley.engine.service.service import Service, service_of
 from parley.errors import ParleyError, UsageError
@@ -258,7 +258,7 @@ def test_an_address_that_is_refused_is_shown_without_what_may_be_a_key(tmp_path:
     for url in (f"https://a.example/v1?key={KEY}", f"https://me:{KEY}@a.example/v1"):
         file.write_text(json.dumps({"models": {"m": {"source": {"url": url, "served": "x"}}}}))
         with pytest.raises(UsageError, match="url: ") as caught:
-            load_models(file)
+            model_entry("m", file)
         assert KEY[:6] not in str(caught.value)
 
 

@@ -29,7 +29,13 @@ def source(folder: Path, *rows: Any, **given: Any) -> JsonLines:
     [
         *(("A", "A"), ("(a)", "A"), ("**C**", "C"), ("b.", "B"), ("Rome", "B"), ("  rome. ", "B"), ("B) Rome", "B")),
         *(("B", "C"), ("12", "D"), ("D: 12", "D"), ("A Rome", None), ("A) Rome", None), ("E", None), ("", None)),
-        *(("Paris or Rome", None), ("the first", None), ("A, B", None), ("x" * 2000, None)),
+        *(
+            ("Paris or Rome", None),
+            ("the first", None),
+            ("A, B", None),
+            ("A hunter avoids B; (C)", None),
+            ("x" * 2000, None),
+        ),
     ],
 )
 def test_a_choice_is_read_by_letter_and_by_text(said: str, read: str | None) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -22,6 +21,7 @@ from parley.play.record import read_summary
 from parley.play.replay import replay
 from parley.play.simulate import simulate
 from parley.play.spending import spending_line, spent_before
+from support.answering import free_port
 from support.workflows import real_snakemake, write_real
 
 pytestmark = [
@@ -30,12 +30,6 @@ pytestmark = [
     pytest.mark.rare,
 ]
 KEY, VARIABLE, SERVED = "sk-3b8d1f06a97c", "SERVICE_API_KEY", "smollm2"
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def listening(port: int) -> set[str]:

@@ -26,7 +26,7 @@ from parley.text import limited_logger, waiting
 _UNANSWERED_SECONDS = 30.0  # of patience with a service that never answered: most often its address is wrong
 _FIRST_SECONDS = 1.0
 _LONGEST_SECONDS = 60.0
-_SECONDS = re.compile(r"[0-9]{1,300}(\.[0-9]{1,9})?")
+_SECONDS = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
 _log = limited_logger(__name__)
 _sleep = asyncio.sleep
 

@@ -139,8 +139,13 @@ class Service:
         """Return what to say of an error: its status, what the service said, and the remedy of its class."""
         status, variable = 402 if error.wants_money else error.status, self.key_variable
         answer = f"{self.who} answered {error.status}: {self.redacted(error.message) or 'nothing more'}"
+        not_taken = "if it does not take a key of the request, change the dialect in its entry"
+        if self.dialect.schema_lengths and "schema" in error.words:  # vLLM, of a text with a pattern and a length
+            not_taken = "write schema_lengths: false in the dialect of its entry"
+        if self.dialect.structured == "tool" and ("tool" in error.words or "Anthropic" in error.words):
+            not_taken = "of vLLM and proxies take api: chat in the dialect of its entry, where a schema holds replies"
         remedies = {
-            **dict.fromkeys((400, 422), "if it does not take a key of the request, change the dialect in its entry"),
+            **dict.fromkeys((400, 422), not_taken),
             **dict.fromkeys((401, 403), f"check the key in {variable}" if variable else "name source.key_variable"),
             402: "it wants money: look at the account there",
             404: f"is {self.url} its URL? Is {self.served!r} its name for the model?",

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import scipy
 
-from parley.analysis.margins import paper_lines, paper_table, told
+from parley.analysis.paper import paper_lines, paper_table, told
 from parley.analysis.questions import question_table
 from parley.statistics.clustered import added_squares, rate_limits, standardized, wilson_by_seeds
 from parley.study import Study

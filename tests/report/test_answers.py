@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.margins import paper_table
+from parley.analysis.paper import paper_table
 from parley.analysis.questions import Pairs, question_table
 from parley.figures.common import linker
 from parley.games.consensus.game import ConsensusGame

@@ -15,7 +15,7 @@ import scipy
 
 from parley.analysis.contrasts import REPEAT
 from parley.analysis.made_by import ESTIMATED, Cost, Costs
-from parley.analysis.margins import told
+from parley.analysis.paper import told
 from parley.analysis.questions import Pairs, all_pairs
 from parley.analysis.simulations import simulation_row
 from parley.errors import UsageError

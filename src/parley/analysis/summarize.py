@@ -21,7 +21,8 @@ from parley.analysis.contrasts import REPEAT, contrast_table, noise_table
 from parley.analysis.endings import ending_table, times_table
 from parley.analysis.forks import fork_tables
 from parley.analysis.made_by import made_by
-from parley.analysis.margins import margin_table, paper_table
+from parley.analysis.margins import margin_table
+from parley.analysis.paper import paper_table
 from parley.analysis.questions import question_table
 from parley.analysis.rates import quantity_table, rate_table
 from parley.analysis.registration import with_registration

@@ -250,7 +250,7 @@ def summarize(study: "Study", strict: bool, processes: int, as_json: bool) -> No
     Example:  parley summarize demo
     """
     from parley.analysis.conditions import degenerate_warnings, print_conditions
-    from parley.analysis.margins import paper_lines
+    from parley.analysis.paper import paper_lines
     from parley.analysis.summarize import summarize as write_tables
     from parley.analysis.tables import read_table
     from parley.report.answers import answer_lines

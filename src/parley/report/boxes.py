@@ -9,7 +9,7 @@ import pandas as pd
 from markupsafe import Markup
 from rich.text import Text
 
-from parley.analysis.margins import paper_lines, rows_beside, sides_told
+from parley.analysis.paper import paper_lines, rows_beside, sides_told
 from parley.analysis.questions import DIFFERS, Pairs
 from parley.analysis.tables import read_table
 from parley.errors import ParleyError

@@ -10,7 +10,7 @@ import pandas as pd
 from parley.analysis.conditions import RATE, outcomes_of
 from parley.analysis.endings import ANY as ANY_ENDING
 from parley.analysis.forks import AS_PARENT, UNCHANGED
-from parley.analysis.margins import paper_lines
+from parley.analysis.paper import paper_lines
 from parley.analysis.rates import all_quantities
 from parley.analysis.simulations import ALL, COLUMNS
 from parley.games.base import Game

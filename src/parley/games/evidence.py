@@ -376,6 +376,11 @@ class Evidence(Generic[P, R]):
         )
 
     @property
+    def asked(self) -> tuple[Quantity, ...]:
+        """What no record has, and questions may ask about."""
+        return (*self.lost, *self.about("votes"), *self.of_traces)
+
+    @property
     def metrics(self) -> tuple[Column, ...]:
         """The columns of all metrics that the game declares."""
         indicators = (Column(i.name, "bool", i.label) for i in self.indicators)

@@ -78,7 +78,7 @@ def _sides(row: Row, game: type[Game]) -> tuple[str, str, str, str]:
 
 def is_number(row: Row, game: type[Game]) -> bool:
     """Whether what is compared has a unit of its own, and is neither a rate nor a share."""
-    quantities = (*game.evidence.quantities, *game.evidence.lost)
+    quantities = (*game.evidence.quantities, *game.evidence.asked)
     return row["kind"] == "time" or two_names(row["what"])[0] in {each.name for each in quantities if not each.share}
 
 

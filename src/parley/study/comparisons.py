@@ -40,8 +40,7 @@ def labels_of_rates(game: type[Game]) -> dict[str, str]:
 
 def labels_of(game: type[Game]) -> dict[str, str]:
     """Return the labels of all that can be compared, by name."""
-    of = game.evidence
-    quantities = (*of.quantities, *of.lost, *of.about("votes"), *of.of_traces)
+    quantities = (*game.evidence.quantities, *game.evidence.asked)
     return labels_of_rates(game) | {each.name: each.label for each in quantities}
 
 
@@ -210,8 +209,7 @@ def _kinds(question: Question, game: type[Game], where: str, with_arms: bool) ->
     """Return what kind of thing is looked at on either side, and whether it is in [0, 1]."""
     contrasted = (quantity for quantity in game.evidence.quantities if quantity.contrasted)
     of_arms = game.evidence.about("equal_cost") if with_arms else ()
-    besides = (*game.evidence.lost, *game.evidence.about("votes"), *of_arms, *game.evidence.of_traces)
-    quantities = {quantity.name: quantity for quantity in (*contrasted, *besides)}
+    quantities = {quantity.name: quantity for quantity in (*contrasted, *game.evidence.asked, *of_arms)}
     known: dict[str, Kind] = dict.fromkeys(quantities, "quantity")
     known |= dict.fromkeys((i.name for i in game.evidence.indicators), "indicator")
     known |= dict.fromkeys((o.name for o in game.outcomes), "outcome")

@@ -12,8 +12,10 @@ from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.figures.make import draw
 from parley.figures.style import own_style
+from parley.games.deliberation.game import DeliberationGame
 from parley.games.deliberation.votes import effective_votes, independent_right, lost_by_dependence, pseudo_values
 from parley.play.simulate import simulate_shard
+from parley.report.answers import is_number
 from parley.report.overview import votes_sentences
 from parley.statistics.stats import mean_interval
 from parley.study import Study
@@ -61,6 +63,7 @@ def test_independent_agents_are_worth_their_number_and_copies_one(study: Study) 
     assert after["high"] < 2
     [question] = rows(study, "questions")
     assert question["answer"] == "differs"
+    assert is_number(question, DeliberationGame)
     assert question["value_to"] == pytest.approx(after["effective"])
     [kept] = rows(study, "conformity", model=alone, faced="any")
     assert kept["gave_way"] == 0

@@ -38,7 +38,8 @@ def test_tables_are_printed_as_json(parley: Parley, folder: Path, monkeypatch: p
 
     status = printed(parley, "status", "tiny")
     assert (status["simulations"], status["finished"], len(status["conditions"])) == (28, 28, 10)
-    assert (status["seconds_left"], status["former_records"], status["problems"]) == (None, 0, [])
+    assert (status["seconds_left"], status["former_records"]) == (None, 0)
+    assert [problem["serious"] for problem in status["problems"]] == [True]  # the damaged record
 
     changed = printed(parley, "diff", "tiny")
     assert (changed["kept"], changed["missing"], changed["changed"]) == (28, 0, [])

@@ -86,7 +86,7 @@ def read() -> list[Any]:
 
 
 def test_vllm_reads_the_command_line_of_every_shipped_model_on_a_cpu_and_on_a_gpu(read: list[Any]) -> None:
-    assert len(STARTED) == 16
+    assert len(STARTED) == 30
     for (cpu, model), found in zip(STARTED, read[1:], strict=False):
         assert "error" not in found, found
         assert (found["dtype"], found["max_model_len"]) == (model.dtype, model.max_model_len)

@@ -213,9 +213,9 @@ def _playing(curve: pd.DataFrame, ticks: Sequence[int]) -> dict[int, str]:
 
 def sweep(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     """Draw the mean of each share in `spec.of` by the threshold; `table` is `thresholds`."""
-    notes = [f"Mean of the simulations that have the shares, with its {common.WILSON}."]
     labels = common.labels_of(study.game.evidence.quantities, spec.of)
-    return _swept(study, spec, table[table["share"].isin(spec.of)], labels, notes)
+    note = f"Mean of the simulations that have the shares, with its {common.WILSON}."
+    return _swept(study, spec, table[table["share"].isin(spec.of)], labels, note)
 
 
 _FACED = {"gave_way": ("low", "high"), "misled": ("misled_low", "misled_high")}  # columns of `conformity`
@@ -231,17 +231,17 @@ def faced(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     ]
     rows = pd.concat(parts).dropna(subset=["mean"])
     labels = dict(zip(_FACED, ("any answer given up", "a right one for a wrong one"), strict=True))
-    return _swept(study, spec, rows, labels, [f"Share with its {common.WILSON}, clustered by game."])
+    return _swept(study, spec, rows, labels, f"Share with its {common.WILSON}, clustered by game.")
 
 
-def _swept(
-    study: Study, spec: FigureSpec, table: pd.DataFrame, labels: dict[str, str], notes: list[str]
-) -> list[Figure]:
+def _swept(study: Study, spec: FigureSpec, table: pd.DataFrame, labels: dict[str, str], note: str) -> list[Figure]:
     if table.empty:
         return empty(study, spec, "Nothing to draw: no simulation has such shares.")
+    notes: list[str] = []
     varying = common.varied(table, study.axes, notes)
     groups = common.alike(study, table, varying)
     common.not_shown(len(study.conditions), len(groups), notes)
+    notes.append(note)
     same = table["simulations"].nunique() == 1  # else it stands under each panel
     if same:
         common.counted(table, notes)
@@ -265,6 +265,8 @@ def _by_threshold(ax: Axes, rows: pd.DataFrame, names: list[str], link: common.L
     ax.set_xticks(thresholds[:: math.ceil(len(thresholds) / _MAX_THRESHOLDS)])
     for index, name in enumerate(names):
         here = rows[rows["share"] == name].sort_values("threshold")
+        if here.empty:
+            continue
         x = here["threshold"].to_numpy(float) + (index - (len(names) - 1) / 2) * 0.012 * span
         _line(ax, x, here, index, len(x), link(rows.iloc[0]), line_style(index))
 

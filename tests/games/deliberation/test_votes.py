@@ -74,6 +74,8 @@ def test_independent_agents_are_worth_their_number_and_copies_one(study: Study) 
     drawn = {spec.name: spec for spec in study.game.evidence.figures if spec.kind in ("votes", "faced")}
     with own_style():
         pages = {name: draw(study, spec, partial(read_table, study.name)) for name, spec in drawn.items()}
+    nobody_right = read_table(study.name, "conformity").assign(misled=np.nan)
+    assert draw(study, drawn["conformity"], lambda name: nobody_right)
     assert [len(page.axes) for page in pages["conformity"]] == [2]  # a panel for each model
     assert [len(page.axes) for page in pages["effective_votes"]] == [1]
 

@@ -135,5 +135,5 @@ def test_none_stays_on_a_login_node(parley: Parley, tmp_path: Path, monkeypatch:
     (tmp_path / "sbatch").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     run = parley("serve", "smollm2-135m", "--keep", "30m")
-    assert (run.status, "salloc" in run.err) == (2, True)
+    assert (run.status, "srun" in run.err) == (2, True)
     assert parley("serve", "smollm2-135m", "--keep", "soon").status == parley("serve", "smollm2-135m").status == 2

@@ -42,7 +42,9 @@ def told(study: Study, what: str, conditions: Sequence[Condition], exactly: bool
 
 
 def sides_told(study: Study, comparison: Comparison) -> list[list[int]]:
-    """Return the places of a paper's numbers of either side of what a question compares."""
+    """Return the places of a paper's numbers of either side of what a question compares; none of times to an end."""
+    if comparison.kind == "time":  # a paper's rate of the ending is another number
+        return [[], []]
     sides = zip(*comparison.strata, strict=True)
     return [told(study, what, side) for what, side in zip(comparison.outcomes, sides, strict=True)]
 

@@ -188,8 +188,10 @@ def with_model(study: Any, axes: dict[str, Any], role: str) -> Any:
     from parley.study.load import played_by
 
     name, entry = unfiled_model(axes["model"], study.models_file) or (axes["model"], study.models.get(axes["model"]))
-    axes["model"] = name
-    has_it = role == study.game.roles[0] and name in {condition.axes["model"] for condition in study.conditions}
+    axes.pop("model")
+    is_axis = role == study.game.roles[0]  # which says who plays this role, and no other
+    axes |= {"model": name} if is_axis else {}
+    has_it = is_axis and name in {condition.axes["model"] for condition in study.conditions}
     return study if entry is None or has_it else played_by(study, name, entry, role)
 
 

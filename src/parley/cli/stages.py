@@ -164,15 +164,16 @@ def serve(
             click.echo(f"{found.model}: {idle}, process {found.pid}")
         return
     if stop:
-        click.echo(f"ended: {', '.join(kept.stop_kept(model)) or 'none, as none is kept'}")
+        ended = kept.stop_kept(model)
+        click.echo(f"ended: {', '.join(ended)}" if ended else f"no engine of {model or 'any model'} is kept")
         return
     assert model is not None
     common.log_to_stderr("parley: ")
     entry = model_entry(model, models)
     refuse_service(model, entry)
     if endpoint is None and keep is not None:
-        supervisor.keep_engine(model, models, keep, engine_timeout)
-        click.echo(f"{model}: ready; it ends after {duration(keep)} without use, or by: parley serve --stop {model}")
+        ends = supervisor.keep_engine(model, models, keep, engine_timeout)
+        click.echo(f"{model}: ready; it ends after {duration(ends)} without use, or by: parley serve --stop {model}")
         return
     assert endpoint is not None
 

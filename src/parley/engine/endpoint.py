@@ -31,6 +31,7 @@ class Endpoint:
     state: str = STARTING
     error: str = ""
     host: str = field(default_factory=gethostname)
+    born: float = 0.0  # when its process began, in seconds since 1970: another may have its pid later; 0: not known
     keep: float = 0.0  # seconds without use after which it ends by itself; 0 if it ends with its caller
     engine: Mapping[str, Any] = field(default_factory=dict)  # provenance: versions, arguments, device, weights
 
@@ -64,7 +65,9 @@ class Endpoint:
         if self.host != gethostname():
             return True
         try:
-            return bool(psutil.Process(self.pid).status() != psutil.STATUS_ZOMBIE)
+            process = psutil.Process(self.pid)
+            is_it = not self.born or abs(process.create_time() - self.born) < 1
+            return bool(is_it and process.status() != psutil.STATUS_ZOMBIE)
         except psutil.NoSuchProcess:
             return False
 

@@ -49,7 +49,10 @@ def borrow(held: ExitStack, name: str, entry: ModelEntry) -> Path | None:
 
     None where there is none. The file of one that was killed is removed.
     """
-    path = endpoint_of(name, entry)
+    try:
+        path = endpoint_of(name, entry)
+    except EngineError:  # who keeps none is not concerned by the folder
+        return None
     if not path.exists():
         return None
     with ExitStack() as here:
@@ -61,7 +64,7 @@ def borrow(held: ExitStack, name: str, entry: ModelEntry) -> Path | None:
             found = read_endpoint(path)
         except (BlockingIOError, EngineError):  # it is just ending
             return None
-        if not _serves(found):
+        if not serves(found):
             remove(path)
             return None
         os.utime(lock)
@@ -84,7 +87,7 @@ class Keeper:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            os.utime(self._lock)  # its time begins when those who use it end, or are killed
+            os.utime(self._lock)  # whoever uses it may be killed, and touches nothing then
             return False
         return True
 
@@ -97,7 +100,7 @@ def kept_engines() -> Iterator[tuple[Path, Endpoint, float]]:
             since = time.time() - path.with_suffix(".lock").stat().st_mtime
         except (EngineError, FileNotFoundError):
             continue
-        if _serves(found):
+        if serves(found):
             yield path, found, max(since, 0.0)
 
 
@@ -114,12 +117,13 @@ def stop_kept(model: str | None) -> list[str]:
 
 def refuse_on_login_node() -> None:
     """Raise UsageError where an engine would stay on a cluster's login node."""
-    if shutil.which("sbatch") and "SLURM_JOB_ID" not in os.environ:
+    if shutil.which("sbatch") and "SLURMD_NODENAME" not in os.environ:  # salloc's own shell has a job, and no node
         raise UsageError(
             "--keep: this machine can send jobs to SLURM, and an engine would stay on it; take a node first, for "
-            "example by: salloc --gpus 1"
+            "example by: srun --gpus 1 --pty bash"
         )
 
 
-def _serves(found: Endpoint) -> bool:
+def serves(found: Endpoint) -> bool:
+    """Whether an engine is there, or about to be."""
     return found.alive and found.state != FAILED

@@ -439,7 +439,7 @@ def named_model(text: str) -> tuple[str, ModelEntry, str] | None:
     source: dict[str, Any]
     if kind == "ollama":  # which lists models with their tags
         source = {"url": "http://127.0.0.1:11434/v1", "served": rest if ":" in rest else f"{rest}:latest"}
-    elif variable in MAKERS:
+    elif kind == kind.lower() and kind.isascii() and variable in MAKERS:
         url = f"https://{MAKERS[variable]}/{_API_PATHS.get(kind, 'v1')}"
         source = {"url": url, "served": rest, "key_variable": variable}
     elif found := _URL_AND_NAME.fullmatch(text):
@@ -463,7 +463,7 @@ def named_model(text: str) -> tuple[str, ModelEntry, str] | None:
         return None
     dialect = {"anthropic": "anthropic-messages"}.get(kind, kind)
     content = {"source": source} | ({"dialect": dialect} if dialect in PRESETS else {})
-    name = re.sub(r"[^A-Za-z0-9._-]+|\.\.+", "-", f"{kind}-{rest.rpartition('/')[2]}")[:64].strip("._-")
+    name = re.sub(r"[^A-Za-z0-9._-]+|\.\.+", "-", f"{kind}-{rest}")[:64].strip("._-")
     models = {"models": {name: content}}
     return name, validated(ModelsFile, models, "--model").models[name], yaml_text(models)
 

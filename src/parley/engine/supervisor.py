@@ -23,12 +23,15 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
+import psutil
+
 from parley import paths
 from parley.engine import hardware, kept, needs, server
 from parley.engine.client import Engine
 from parley.engine.endpoint import FAILED, Endpoint, read_endpoint
 from parley.engine.models import ModelEntry, known_models, model_entry
 from parley.errors import EngineError
+from parley.files import open_to_append, try_lock
 from parley.text import one_line
 from parley.text.yamlfile import yaml_text
 
@@ -64,7 +67,7 @@ def serve(
             _lend(found, endpoint, exit_with_parent)
             return
     private = Path(tempfile.mkdtemp(prefix=server.PREFIX_OF_FOLDER, dir=server.runtime_folder()))
-    announced = Endpoint(model=name, socket=str(private / "engine.sock"), pid=os.getpid(), keep=keep)
+    announced = Endpoint(model=name, socket=str(private / "engine.sock"), pid=os.getpid(), born=_born(), keep=keep)
     announced.write(endpoint)
     stop = _Stop(announced, endpoint, exit_with_parent, kept.Keeper(endpoint, keep).is_over if keep else lambda: False)
     try:
@@ -102,19 +105,31 @@ def serve(
 
 def _lend(lender: Path, endpoint: Path, exit_with_parent: bool) -> None:
     """Announce a kept engine as this server's until told to stop; raises EngineError if it dies."""
-    announced = replace(read_endpoint(lender), pid=os.getpid(), keep=0.0)
+    announced = replace(read_endpoint(lender), pid=os.getpid(), born=_born(), keep=0.0)
     announced.write(endpoint)
     _log.info("a kept engine answers for %s (parley serve --list)", announced.model)
     stop = _Stop(announced, endpoint, exit_with_parent)
-    while not stop.reason and announced.owns(lender):
-        time.sleep(_POLL_SECONDS)
-        if announced.owns(lender) and (now := read_endpoint(lender)).engine != announced.engine:  # its model is ready
+    while not stop.reason and (now := _still_there(lender, announced)) is not None:
+        if now.engine != announced.engine:  # its model is ready
             announced = replace(announced, engine=now.engine)
             announced.update(endpoint)
+        time.sleep(_POLL_SECONDS)
     if not stop.reason:
         announced.update(endpoint, state=FAILED, error="the kept engine that answered has ended")
         raise EngineError(f"the kept engine for {announced.model} has ended: start the same command again")
     announced.withdraw(endpoint)
+
+
+def _still_there(lender: Path, announced: Endpoint) -> Endpoint | None:
+    try:
+        found = read_endpoint(lender)
+    except EngineError:
+        return None
+    return found if found.socket == announced.socket and kept.serves(found) else None
+
+
+def _born() -> float:
+    return float(psutil.Process().create_time())
 
 
 def _run(running: server.Server, stop: "_Stop", announced: Endpoint, endpoint: Path) -> None:
@@ -223,22 +238,26 @@ def temporary_engine(model: str, models_file: Path, unfiled: ModelEntry | None =
                 process.wait()
 
 
-def keep_engine(model: str, models_file: Path, seconds: float, patience: float) -> None:
+def keep_engine(model: str, models_file: Path, seconds: float, patience: float) -> float:
     """Leave an engine running that ends after so many seconds without use, and return when it answers.
 
-    One that is there already goes on as it is. Raises EngineError if none answers after `patience` seconds.
+    One that is there already goes on as it is. Returns after how many seconds it ends; raises EngineError if none
+    answers after `patience` seconds.
     """
     kept.refuse_on_login_node()
     entry = model_entry(model, models_file)
+    path = kept.endpoint_of(model, entry)
     with ExitStack() as held:
-        path = kept.borrow(held, model, entry)
-        if path is None:
-            path = kept.endpoint_of(model, entry)
+        starting = open_to_append(path.with_suffix(".start"))  # of two who want it at once one starts it
+        held.callback(os.close, starting)
+        try_lock(starting, path, patience)
+        if kept.borrow(held, model, entry) is None:
             log = path.with_suffix(".log")
             process = _started(model, models_file, path, log, "--keep", f"{seconds:.0f}s", start_new_session=True)
             _wait_announced(process, model, path, log)
             kept.borrow(held, model, entry)
         asyncio.run(_ready(path, patience))
+        return read_endpoint(path).keep
 
 
 async def _ready(endpoint: Path, patience: float) -> None:

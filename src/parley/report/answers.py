@@ -21,7 +21,7 @@ _WORDS = {
     OPEN: "Inconclusive",
     NO_PAIRS: "Inconclusive: there are no pairs",
     FEW: "Inconclusive: fewer than five seeds say too little of how much seeds differ",
-    ALIKE: "Inconclusive: all pairs differ by exactly the same, which says nothing of how much others would",
+    ALIKE: "Inconclusive: all pairs differ by the same, or none does, which says nothing of how much others would",
 }
 
 

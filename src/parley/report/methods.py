@@ -209,6 +209,11 @@ def _statistics(study: Study, tables: Mapping[str, pd.DataFrame], cite: Citation
         sentences.append("Means were compared by the paired t test.")
     if LINES in tests:
         sentences.append("Trends were tested by the slopes of each seed's least-squares line (t).")
+    if any(comparison.kind == "time" for comparison in study.comparisons):
+        sentences.append(
+            f"Times to an ending were compared by the log-rank test, paired by seed {cite('mantel1966')}; games that "
+            "end otherwise stay at risk up to the deadline, and their means count one round after it."
+        )
     if study.content.questions:
         registered = Counter(zip(tables["questions"]["registered"], tables["questions"]["confirmatory"], strict=True))
         kinds = [f"{count} {'confirmatory, ' * sure}{text}" for (text, sure), count in registered.items()]

@@ -50,9 +50,6 @@ _PUBLISHED_NOTES = 5
 _PUBLISHED_CHARS = 50
 
 
-_NOTES_IN_CHAT = "(in your earlier replies)"  # `memory: chat` has them there
-
-
 Heard = Mapping[str, Said]  # what one agent heard of a round, by name: its own word and its neighbors'
 Changed = Mapping[str, Mapping[str, Value | None]]  # by agent and peer: what it heard in its place; None: nothing
 _Received = dict[str, list[Mapping[str, Value | None]]]  # by honest agent and round: what was said to it, by name
@@ -277,8 +274,7 @@ class PaperProtocol(Protocol):
         history = "\n".join(self.shown_history(agent))
         if self.history[agent.name] and not p.history_rounds:
             history = "(Earlier rounds are not shown)"
-        notes = _NOTES_IN_CHAT if agent.notes and p.chat_for(agent.seat) else self.notes_text(agent)
-        values = prompts.places(agent, number, p, history, self.this_round_text(agent, now), notes)
+        values = prompts.places(agent, number, p, history, self.this_round_text(agent, now), self.notes_text(agent))
         if phase == "propose":
             kind = agent.seat.policy.kind
             # A language model is offered it only by a policy that needs it: others are not told what it is for.
@@ -395,8 +391,6 @@ class SwarmsProtocol(Protocol):
         """Return what one agent is asked when its turn comes."""
         p, now = self.parameters, self.heard(agent, self._listed())
         noted, note = agent.notes[-1] if agent.notes else (0, "")
-        if p.chat_for(agent.seat):
-            note = note and _NOTES_IN_CHAT
         values = {
             "agent_id": agent.name,
             "task": p.task,

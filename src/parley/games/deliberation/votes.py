@@ -47,18 +47,19 @@ def lost_by_dependence(right: Floats, voters: int) -> float:
     return independent_right(right, voters) - float((2 * right > voters).mean())
 
 
-ENOUGH = 12  # problems of which some votes are wrong, and of which some are right: with fewer limits hold too seldom
+ENOUGH = 12  # problems of either kind that a measure hangs on: with fewer its limits hold too seldom
 
 
 def pseudo_values(measure: Callable[[Floats, int], float], right: Floats, voters: int) -> Floats:
     """Return what each problem says of a measure of all: the mean of the values is the estimate without its bias.
 
     Their t interval is the jackknife's (Tukey, 1958). It held effective votes in 88 to 96% of made-up studies of 20
-    to 100 problems (least where nearly all vote alike), a bootstrap of problems in 80 to 95%. NaN where ENOUGH is not
-    reached.
+    to 100 problems (least where nearly all vote alike), a bootstrap of problems in 80 to 95%. NaN unless ENOUGH
+    problems have a wrong vote, and ENOUGH a right one; of what is lost, a wrong and a right majority.
     """
-    number = len(right)
-    if min((right < voters).sum(), (right > 0).sum()) < ENOUGH:
+    number, majority = len(right), 2 * right > voters
+    of = (majority, ~majority) if measure is lost_by_dependence else (right < voters, right > 0)
+    if min(kind.sum() for kind in of) < ENOUGH:
         return np.full(number, np.nan)
     each = {count: measure(np.delete(right, place), voters) for place, count in enumerate(right)}  # alike if as many
     return np.asarray(number * measure(right, voters) - (number - 1) * np.array([each[count] for count in right]))
@@ -83,7 +84,7 @@ class Votes(TableMaker):
         votes, conformity = list[Row](), list[Row]()
         for axes, games in self._by_condition(rows):
             for answers in ("first", "last"):
-                if answers in games[0]:
+                if answers in games[0] and _have_one_size(games):
                     votes.append({**axes, "answers": answers, **_worth(games, answers)})
             conformity += [{**axes, **row} for row in _gave_way([game["again"] for game in games])]
         return {"votes": pd.DataFrame(votes), "conformity": pd.DataFrame(conformity)}
@@ -96,6 +97,7 @@ class Votes(TableMaker):
                 index=pd.Index([game["id"] for game in games], name="id"),
             )
             for _, games in self._by_condition(rows)
+            if _have_one_size(games)
             for right, voters in [_counts(games, "last" if "last" in games[0] else "first")]
         ]
         return pd.concat(parts) if parts else None
@@ -109,6 +111,11 @@ class Votes(TableMaker):
 ASKED = {"effective_votes": effective_votes, "lost_by_dependence": lost_by_dependence}
 
 
+def _have_one_size(games: Sequence[Row]) -> bool:
+    """Whether all games have as many honest agents: panels of some have not, where some agents are Byzantine."""
+    return len({game["voters"] for game in games}) == 1
+
+
 def _counts(games: Sequence[Row], answers: str) -> tuple[Floats, int]:
     return np.array([game[answers] for game in games], dtype=float), games[0]["voters"]
 
@@ -118,7 +125,7 @@ def _worth(games: Sequence[Row], answers: str) -> Row:
     worth, lost = (mean_interval(pseudo_values(measure, right, voters)) for measure in ASKED.values())
     return {
         **{"simulations": len(games), "voters": voters, "skill": right.mean() / voters},
-        **{"effective": max(worth.mean, 1.0), "low": max(worth.low, 1.0), "high": worth.high},
+        **{"effective": max(worth.mean, 1.0), "low": max(worth.low, 1.0), "high": max(worth.high, 1.0)},
         **{"independent": independent_right(right, voters), "majority": (2 * right > voters).mean()},
         **{"lost": lost.mean, "lost_low": lost.low, "lost_high": lost.high},
     }
@@ -134,7 +141,7 @@ def _given_again(
     """
     for before, after in pairwise(turns):
         for name, old, new in zip(names, values_of(before, names), values_of(after, names), strict=True):
-            if old is None:
+            if old is None or new is None:  # silence is no change of mind
                 continue
             heard = Counter(heard_values(before, after, name))
             others = {value: count for value, count in heard.items() if value not in (None, old)}

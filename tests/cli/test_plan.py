@@ -133,4 +133,4 @@ def test_prompts_that_may_not_fit_a_context_are_named(parley: Parley, study_fact
     fits, remembers = ({"kind": "chat", "tokens": tokens} for tokens in (500, 5000))
     assert planned([4, 6], 600, memory=fits, max_model_len=4096) == []
     [chatty] = planned([4, 6], 600, memory=remembers, max_model_len=4096)
-    assert (chatty["n"], chatty["round"]) == (4, 3)
+    assert (chatty["n"], chatty["round"]) == (4, 2)

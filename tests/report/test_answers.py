@@ -160,7 +160,7 @@ def test_a_question_is_answered_in_words_and_numbers() -> None:
     for answer, words in (
         ("open", "Inconclusive"),
         ("no pairs", "Inconclusive: there are no pairs"),
-        ("open: all pairs differ by the same", "Inconclusive: all pairs differ by exactly the same"),
+        ("open: all pairs differ by the same", "Inconclusive: all pairs differ by the same"),
         ("no difference of 0.15 or more", "No difference of 15 points or more"),
         ("differs, by less than 0.15", "They differ, by less than 15 points"),
     ):

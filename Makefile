@@ -82,7 +82,7 @@ test: setup ## Run the tests: 6 minutes on two quiet cores; some of them on the 
 	pytest -m "not rare" -n $(WAITING) --dist loadfile --no-loadscope-reorder --progress
 
 # Two clusters at once: these tests mostly wait.
-test-slow: setup exports remotes servers ## Run the rare tests: kill plans, full disks, SLURM (slurm-wlm, munge), the browser, remotes, servers of others
+test-slow: setup exports remotes ## Run the rare tests: kill plans, full disks, SLURM (slurm-wlm, munge), the browser, remotes
 	pytest -m rare -n $(WAITING) --dist loadfile --no-loadscope-reorder --progress
 
 # What is slow is marked so: conftest.py fails a test that starts a process and is not; the list printed here names

@@ -182,7 +182,8 @@ def read_game(path: Path) -> RecordedGame:
     try:
         with open_regular(path) as file:
             content = json.loads((pq.read_schema(file).metadata or {})[b"parley"])
-            rows = pq.read_table(file, columns=["round", "phase", "agent"]).to_pylist()
+            # pq.read_table starts threads, and a process that ends soon after is often aborted by them (status 134).
+            rows = pq.ParquetFile(file).read(columns=["round", "phase", "agent"], use_threads=False).to_pylist()
         found, version = str(content["digest"]), content.get("provenance", {}).get("parley", "unknown")
         described = content["simulation"]
     except (OSError, pa.ArrowException, ValueError, LookupError, TypeError, AttributeError):

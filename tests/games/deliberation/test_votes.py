@@ -92,7 +92,9 @@ def test_intervals_of_effective_votes_hold_what_they_should() -> None:
         assert mean(held) > 0.9, together
 
 
-@pytest.mark.promise("Independent voters are said to lose or to gain right majorities in at most one of twenty (null).")
+@pytest.mark.promise(
+    "Independent voters are said to lose or to gain right majorities in at most one of twenty (null)."
+)
 def test_independent_voters_lose_nothing() -> None:
     rng, claims = np.random.default_rng(2), []
     for skill, voters, games in ((0.6, 5, 40), (0.8, 9, 80), (0.9, 5, 200), (0.7, 3, 80)):

@@ -1,6 +1,7 @@
 """Servers that others wrote, as `make servers` installs them; each plays by an entry of docs/how-to/services.md."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -29,6 +30,7 @@ pytestmark = [
     pytest.mark.promise("vLLM, litellm's proxy, transformers and llama.cpp play, or one line says what they lack."),
     pytest.mark.model,
     pytest.mark.rare,
+    pytest.mark.skipif("PARLEY_TEST_SERVERS" not in os.environ, reason="set PARLEY_TEST_SERVERS after `make servers`"),
 ]
 MODEL, SERVED, KEY, VARIABLE = "smollm2-135m", "smollm2", "sk-local-3b8d1f06", "SERVICE_API_KEY"
 FEW = {phase: {"temperature": 0.5, "max_tokens": most} for phase, most in (("propose", 80), ("vote", 40))}

@@ -270,12 +270,12 @@ def test_the_time_left_is_from_that_of_usual_games_to_that_of_longer_ones(
     usual = progress.look().left
     assert unknown is not None
     assert usual is not None
-    # One round of two replies of a second game that has both, and of two games more; or five rounds of them.
-    assert (unknown.seconds, unknown.most) == (pytest.approx((1 + 4) / 0.2), pytest.approx(5 * (1 + 4) / 0.2))
+    # One round of two replies of a second game that has both, and of two games more; or five rounds of each.
+    assert (unknown.seconds, unknown.most) == (pytest.approx((1 + 4) / 0.2), pytest.approx((10 - 2 + 20) / 0.2))
     assert str(unknown) == "1 min to 3 min left"
     # Then games of six replies, as one had; or of eight, the mean with one of ten.
-    left = (6 - 2 + 6) / (8 / 10)
-    assert (usual.seconds, usual.most) == (pytest.approx(left), pytest.approx(left * 8 / 6))
+    found = (6 - 2 + 6) / (8 / 10), (8 - 2 + 8) / (8 / 10)
+    assert (usual.seconds, usual.most) == (pytest.approx(found[0]), pytest.approx(found[1]))
 
 
 # Problems

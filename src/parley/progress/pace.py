@@ -71,13 +71,15 @@ def _left_of(
     usual = came / counted if counted else max(_in_round(cell) for cell in cells)
     if not usual:
         return None
-    left = 0.0
-    for cell in cells:
-        expected = cell.replies / len(cell.read) if cell.read else usual
-        begun = cell.unfinished
-        left += sum(max(expected - each.replies, 1.0) for each in begun) + expected * (cell.left - len(begun))
     longest = max(usual, *(_in_round(cell) * (cell.condition.parameters.longest or 0) for cell in cells))
-    return TimeLeft(left / rates[0], left / rates[0] * (came + longest) / (counted + 1) / usual)
+    least = most = 0.0
+    for cell in cells:
+        read, begun = len(cell.read), cell.unfinished
+        expected = cell.replies / read if read else usual
+        at_most = (cell.replies + longest) / (read + 1) if read else (came + longest) / (counted + 1)
+        least += sum(max(expected - each.replies, 1.0) for each in begun) + expected * (cell.left - len(begun))
+        most += sum(max(at_most - each.replies, 1.0) for each in begun) + at_most * (cell.left - len(begun))
+    return TimeLeft(least / rates[0], most / rates[0])
 
 
 def _in_round(cell: ConditionProgress) -> float:

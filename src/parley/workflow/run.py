@@ -8,6 +8,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import chdir, suppress
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -87,7 +88,7 @@ def begin(workflow: Any, config: Mapping[str, Any]) -> Run:
             companions(study)  # one that does not fit is told before anything is played
             if line := recall_left_out(study):
                 print(f"parley: warning: {line}", file=sys.stderr)
-            atexit.register(_say_asked, workflow)  # below the table of a dry run
+            atexit.register(_say_end, workflow, study, Path.cwd())  # below all else
         run = Run(study, workflow.is_main_process, workflow.workdir_init)
         if run.missing:
             load_study(file)  # which says what is missing to play them
@@ -118,10 +119,24 @@ def is_local(workflow: Any) -> bool:
     return bool(workflow.local_exec and not (workflow.dryrun and workflow.execution_settings.use_threads))
 
 
-def _say_asked(workflow: Any) -> None:
-    if workflow.dag is not None and workflow.dryrun and not is_local(workflow):
+def _say_end(workflow: Any, study: Study, home: Path) -> None:
+    """Say what a dry run would ask a cluster for, or what a study that is done answers; `home` has its results."""
+    if workflow.dag is None:
+        return
+    if workflow.dryrun and not is_local(workflow):
         for line in asked_lines(workflow.dag.needrun_jobs(exclude_finished=False)):
             print(line)
+    if workflow.dryrun or any(workflow.dag.needrun_jobs()):
+        return
+    from parley.analysis.tables import read_table
+    from parley.report.answers import answer_lines
+
+    with suppress(ParleyError):
+        with chdir(home):  # Snakemake has gone back to where it was started
+            report = paths.report(study.name).absolute()
+            answers = list(answer_lines(read_table(study.name, "questions"), study))
+        if report.is_file():
+            _say_answers(answers, report)
 
 
 def go_home(study: Path, started_in: str) -> None:
@@ -224,20 +239,13 @@ def report_played(study: Study) -> None:
 
 
 def on_success(run: Run) -> None:
-    """Remove marks, name the records that were left out, and say what the study answers and where its report is."""
+    """Remove marks, and name the records that were left out."""
     if run.is_main:
         for kind in ("shards", "played"):
             shutil.rmtree(paths.marks(run.study.name, kind), ignore_errors=True)
         # The jobs that left them out have said so in their logs alone.
         if line := recall_left_out(run.study):
             _log.warning("%s", line)
-        if (report := paths.report(run.study.name).absolute()).is_file():
-            # Below the display, which is drawn for the last time before; and where the user is, not the study.
-            from parley.analysis.tables import read_table
-            from parley.report.answers import answer_lines
-
-            answers = answer_lines(read_table(run.study.name, "questions"), run.study)
-            atexit.register(_say_answers, list(answers), report)
 
 
 def _say_answers(answers: Sequence[str], report: Path) -> None:

@@ -96,6 +96,7 @@ def test_a_run_in_a_pipe_has_a_line_per_stage_and_a_watch_from_elsewhere_ends_wi
     assert "valid consensus is as often with 4 agents as with 3" in lines[-2]
     assert lines[-1] == "Report: results/small/report/report.html"
     assert "Finished jobid" not in result.stderr
+    assert snakemake(*RUN).stderr.splitlines()[-2:] == lines[-2:]  # also where nothing is to do
     out, _ = watching.communicate(timeout=60)
     assert watching.returncode == 0
     assert re.search(r"^small: report done", out, flags=re.M)

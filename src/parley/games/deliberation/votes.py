@@ -158,17 +158,12 @@ def _gave_way(again: Sequence[Sequence[tuple[int, bool, bool, bool]]]) -> Iterat
     games, faced, gave_way, was_right, wrong_now = given.T
     for size in (ANY, *np.unique(faced)):
         here = faced > 0 if size == ANY else faced == size
+        right = here & (was_right == 1)
         yield {
             **{"faced": str(size), "answers": int(here.sum()), "simulations": len(np.unique(games[here]))},
             **dict(zip(("gave_way", "low", "high"), _share(gave_way[here], games[here]), strict=True)),
-            "right": int((here & (was_right == 1)).sum()),
-            **dict(
-                zip(
-                    ("misled", "misled_low", "misled_high"),
-                    _share(wrong_now[here & (was_right == 1)], games[here & (was_right == 1)]),
-                    strict=True,
-                )
-            ),
+            "right": int(right.sum()),
+            **dict(zip(("misled", "misled_low", "misled_high"), _share(wrong_now[right], games[right]), strict=True)),
         }
 
 

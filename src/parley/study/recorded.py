@@ -14,8 +14,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from parley import paths
@@ -179,6 +177,9 @@ class RecordedGame:
 
 def read_game(path: Path) -> RecordedGame:
     """Return a recorded game; raises RecordError for what is no record, or no game that this version plays."""
+    import pyarrow as pa  # slow to import: few studies fork games
+    import pyarrow.parquet as pq
+
     try:
         with open_regular(path) as file:
             content = json.loads((pq.read_schema(file).metadata or {})[b"parley"])

@@ -1,9 +1,8 @@
 """The scripted agents of the deliberation game, honest and adversarial, and what models are told as adversaries."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from pydantic import Field
 
 from parley.games.deliberation.parameters import DeliberationView, Value
@@ -13,6 +12,9 @@ from parley.games.parameters import BYZANTINE, Chance
 from parley.games.prompts import text_of
 from parley.policies.kinds import LLM, PolicyKind, PolicyParameters, policy_table, scripted_kind
 from parley.text import one_line
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class Solver(PolicyParameters):
@@ -34,7 +36,7 @@ def _reply(view: DeliberationView, value: Value | None, argument: str) -> Mappin
     return {"argument": argument, "answer": value or ""}
 
 
-def _first(view: DeliberationView, rng: np.random.Generator, accuracy: float) -> Value:
+def _first(view: DeliberationView, rng: "np.random.Generator", accuracy: float) -> Value:
     """Return a first answer: right with a chance of `accuracy`; of policies, a selection at random."""
     problem = view.problem
     if problem.answer is None:
@@ -44,7 +46,7 @@ def _first(view: DeliberationView, rng: np.random.Generator, accuracy: float) ->
 
 
 def _supported(
-    view: DeliberationView, own: tuple[str, ...], rng: np.random.Generator, conformity: float
+    view: DeliberationView, own: tuple[str, ...], rng: "np.random.Generator", conformity: float
 ) -> tuple[str, ...]:
     """Return a selection of policies after hearing others: each, by conformity, as more than half of them have it."""
     heard = [value for value in view.heard.values() if isinstance(value, tuple)]
@@ -57,7 +59,7 @@ def _supported(
     return tuple(supported) or own
 
 
-def solver(view: DeliberationView, rng: np.random.Generator, given: Solver) -> Mapping[str, Any]:
+def solver(view: DeliberationView, rng: "np.random.Generator", given: Solver) -> Mapping[str, Any]:
     """Answer right by chance; then go over to the right answer when it recognizes it, or to a majority against it."""
     value = view.own
     right = view.problem.answer
@@ -74,7 +76,7 @@ def solver(view: DeliberationView, rng: np.random.Generator, given: Solver) -> M
     return _reply(view, value, "This follows from the problem.")
 
 
-def pooler(view: DeliberationView, rng: np.random.Generator, given: PolicyParameters) -> Mapping[str, Any]:
+def pooler(view: DeliberationView, rng: "np.random.Generator", given: PolicyParameters) -> Mapping[str, Any]:
     """Tell all the facts that it knows; answer right as soon as it knows all facts of the problem, wrong before.
 
     So a group of them is right once arguments brought each fact to everybody. Without facts it is right at once.
@@ -93,7 +95,7 @@ class Urn(PolicyParameters):
     accuracy: Chance = Field(default=0.7, description="Chance that its first answer is right.")
 
 
-def urn(view: DeliberationView, rng: np.random.Generator, given: Urn) -> Mapping[str, Any]:
+def urn(view: DeliberationView, rng: "np.random.Generator", given: Urn) -> Mapping[str, Any]:
     """Answer right by chance; then give the last answer of one of all whom it knows, itself among them, at random.
 
     So the share of right answers is a martingale (the voter model of Clifford and Sudbury, 1973): talking among such
@@ -105,7 +107,7 @@ def urn(view: DeliberationView, rng: np.random.Generator, given: Urn) -> Mapping
     return _reply(view, known[int(rng.integers(len(known)))], "So one of us said.")
 
 
-def stubborn(view: DeliberationView, rng: np.random.Generator, given: PolicyParameters) -> Mapping[str, Any]:
+def stubborn(view: DeliberationView, rng: "np.random.Generator", given: PolicyParameters) -> Mapping[str, Any]:
     """Give the same wrong answer in every turn, for the same reason."""
     return _reply(view, view.target, "I am certain of it.")
 

@@ -6,14 +6,16 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import combinations
 from string import ascii_uppercase
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
 from parley.games.problems.numbers import MAX_CHARACTERS, Reading, read_as, read_number
 from parley.policies.own_code import first_problem
+
+if TYPE_CHECKING:
+    import numpy as np
 
 MATCHING = "nfkc-casefold-v1"  # raised whenever the normal form of any text changes
 
@@ -96,7 +98,7 @@ class Problem:
         offered = self._policies()
         return sum(normal_policy(text) not in offered for text in texts)
 
-    def wrong(self, rng: np.random.Generator) -> str:
+    def wrong(self, rng: "np.random.Generator") -> str:
         """Return a plausible wrong answer: a near miss, what the card rule names, another choice, or any policy."""
         if self.kind == "policies":
             return _draw(sorted(self._policies()), rng)
@@ -184,7 +186,7 @@ def _normal(options: Sequence[str]) -> set[str]:
     return {normal_policy(option) for option in options}
 
 
-def _draw(choices: Sequence[str], rng: np.random.Generator) -> str:
+def _draw(choices: Sequence[str], rng: "np.random.Generator") -> str:
     return choices[int(rng.integers(len(choices)))]
 
 

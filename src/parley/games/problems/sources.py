@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-import numpy as np
 from pydantic import Field, model_serializer, model_validator
 
 from parley import paths
@@ -21,6 +20,9 @@ from parley.games.problems.problem import VOWELS, Kind, Problem, letters, questi
 from parley.identity import stream
 from parley.text import one_line
 from parley.text.yamlfile import ByModel, StrictModel, models_of
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _CONSONANTS = "BCDFGHJKLMNPQRSTVWXZ"
 _EVEN, _ODD = "2468", "3579"  # no 0 and no 1, which look like letters
@@ -91,7 +93,7 @@ class _Source(StrictModel):
             raise UsageError(f"problems: {self}: has no second problem; use others")
         return other
 
-    def _made(self, problem_id: str, rng: np.random.Generator) -> Problem:
+    def _made(self, problem_id: str, rng: "np.random.Generator") -> Problem:
         """Return the problem with this id, drawn with `rng`."""
         raise NotImplementedError
 
@@ -110,7 +112,7 @@ class Arithmetic(_Source):
 
     _answers: ClassVar[Kind] = "number"
 
-    def _made(self, problem_id: str, rng: np.random.Generator) -> Problem:
+    def _made(self, problem_id: str, rng: "np.random.Generator") -> Problem:
         """Return a calculation of `steps` operations on numbers of up to `digits` digits.
 
         Multiplication and division come first, as usual; every intermediate value is an integer, and nothing is
@@ -150,7 +152,7 @@ class Wason(_Source):
 
     _answers: ClassVar[Kind] = "cards"
 
-    def _made(self, problem_id: str, rng: np.random.Generator) -> Problem:
+    def _made(self, problem_id: str, rng: "np.random.Generator") -> Problem:
         """Return a problem with one vowel, one consonant, one even and one odd digit, in any order."""
         kinds = (VOWELS, _CONSONANTS, _EVEN, _ODD)
         drawn = [kind[int(rng.integers(len(kind)))] for kind in kinds]

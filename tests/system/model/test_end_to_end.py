@@ -114,7 +114,7 @@ def test_an_engine_killed_in_mid_game_loses_nothing(folder: Path, engine: Path) 
     while time.monotonic() < end and not (journal.exists() and journal.read_bytes().count(b"\n") >= 4):
         time.sleep(0.02)
     members = group_members(victim.pid)
-    assert len(members) >= 2  # API server, engine core; a worker on some machines
+    assert len(members) >= 3  # API server, engine core, worker
     os.kill(members[-1], signal.SIGKILL)
     output, _ = first.communicate(timeout=120)
     kept = journal.read_bytes()

@@ -1,7 +1,9 @@
 """What holds for all deliberations, and what can be none; docs/playthroughs shows how single ones go."""
 
+import json
 import re
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from parley.games.problems.problem import Problem
 from parley.play.runner import play
 from parley.policies import Reply
 from parley.policies.kinds import ScriptedPolicy
+from parley.policies.reply_text import parse_reply
 from support.playing import answering, new_deliberation
 from support.playthrough import simulation_of
 
@@ -43,6 +46,9 @@ OUT_OF_RANGE: list[dict[str, Any]] = [
     {"hears": "nobody", "problems": "policies"},
     {"redeliberations": 1},
     {"order": "in_turn", "hears": "nobody"},
+    {"peer_record": "drawn", "hears": "nobody"},
+    {"peer_record": "real", "problems": "policies"},
+    {"reliability": 0.5, "peer_record": "drawn"},
 ]
 
 
@@ -102,6 +108,21 @@ def test_who_repeats_the_agent_before_it_says_in_turn_what_that_one_has_just_sai
     assert last["measures"]["conformity"] == (1.0 if order == "in_turn" else None)
 
 
+def test_agents_that_speak_in_turn_take_their_times_together() -> None:
+    for order, ends in (("at_once", "turn_limit"), ("in_turn", "time_limit")):
+        game = new_deliberation("hh", order=order, turns=1, time_limit=5, reply_format="json")
+        playing, outcome = game.play(), None
+        asks = next(playing)
+        while outcome is None:
+            said = [json.dumps({"argument": "So.", "answer": ask.agent[-1]}) for ask in asks]
+            read = [parse_reply(text, "stop", ask.reply_model) for text, ask in zip(said, asks, strict=True)]
+            try:
+                asks = playing.send([replace(reply, milliseconds=2000) for reply in read])
+            except StopIteration as end:
+                outcome = end.value
+        assert outcome.detail == ends
+
+
 @pytest.mark.promise("Who hears nobody is told of nobody, and asked as often as who talks.")
 def test_who_hears_nobody_gets_its_own_answer_alone() -> None:
     talk, alone = (asks_of(new({"n": 3}, hears=hears, stop_when_unanimous=False)) for hears in ("all", "nobody"))
@@ -126,7 +147,7 @@ def test_a_placebo_is_of_another_problem(problems: Any) -> None:
         first, *later = asks_of(game)
         assert [ask.phase for ask in first] == ["another_problem"] * 3
         assert all(ask.view.problem == game.another for ask in first)
-        assert {ask.view.target for ask in first if ask.role == "byzantine"} <= {game._other_target}
+        assert {ask.view.target for ask in first if ask.role == "byzantine"} <= {*game._other_targets.values()}
         for ask in [ask for asks in later for ask in asks]:
             assert (ask.view.problem, ask.view.heard) == (game.problem, {})
             assert game.problem.question in ask.user

@@ -259,7 +259,7 @@ def rule_for(game: type[Game], seat: Seat, kinds: Sequence[PolicyKind] = ()) -> 
 
 
 def _answer(ask: Ask, rule: Rule, seed: int, length: float = 0.0) -> Reply:
-    rng: "np.random.Generator" = stream("prompts", seed, ask.round, ask.phase, ask.agent)
+    rng: np.random.Generator = stream("prompts", seed, ask.round, ask.phase, ask.agent)
     most = BYTES_PER_TOKEN * ask.sampling.max_tokens
     if ask.reply_format == "free":
         text = _FREELY.ljust(round(length * most), "_")

@@ -231,14 +231,14 @@ class DeliberationGame(Game[DeliberationParameters]):
             if before and p.talk:
                 milliseconds += yield from self._talk(number, before, heard)
                 replies = yield [self._ask_after_talk(name, number, before, heard[name]) for name in names]
-                milliseconds += max((reply.milliseconds for reply in replies), default=0)
+                milliseconds += _slowest(replies)
                 heard = dict.fromkeys(names, ())  # nobody's answer
             elif before and p.order == IN_TURN:
                 replies = yield from self._one_by_one(number, before, heard)
                 milliseconds += sum(reply.milliseconds for reply in replies)
             else:
                 replies = yield [self._ask(name, number, before, heard[name]) for name in names]
-                milliseconds += max((reply.milliseconds for reply in replies), default=0)
+                milliseconds += _slowest(replies)
             if self._aside:  # nobody heard of the problem at hand
                 heard = dict.fromkeys(names, ())
             turns.append(self._turn(number, before, replies, heard))
@@ -272,7 +272,7 @@ class DeliberationGame(Game[DeliberationParameters]):
             self._said.append({})
             for together in [[ask] for ask in asks] if one_by_one else [asks]:
                 replies = yield [ask() for ask in together]
-                milliseconds += max((reply.milliseconds for reply in replies), default=0)
+                milliseconds += _slowest(replies)
                 spoke = self._panel[len(self._said[-1]) :]
                 for name, reply in zip(spoke, replies, strict=False):
                     text = None if reply.value is None else one_line(reply.value.model_dump()["argument"])
@@ -434,6 +434,10 @@ class DeliberationGame(Game[DeliberationParameters]):
         names = list(self._seats)
         nodes = range(len(names))
         return [[names[a], names[b]] for a in nodes for b in self.network.neighbors[a] if a < b]
+
+
+def _slowest(replies: Sequence[Reply]) -> int:
+    return max((reply.milliseconds for reply in replies), default=0)
 
 
 def has_facts(parameters: DeliberationParameters) -> bool:

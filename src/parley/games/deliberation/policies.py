@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from parley.games.deliberation.parameters import DeliberationView, Value
+from parley.games.deliberation.parameters import TALK, DeliberationView, Value
 from parley.games.deliberation.prompts import FOLDER
 from parley.games.deliberation.turns import plurality
 from parley.games.parameters import BYZANTINE, Chance
@@ -30,7 +30,10 @@ class Solver(PolicyParameters):
     )
 
 
-def _reply(view: DeliberationView, value: Value | None, argument: str) -> Mapping[str, Any]:
+def _reply(view: DeliberationView, value: Value | None, argument: str, message: str = "") -> Mapping[str, Any]:
+    """Return a reply; in talk its message, by default the answer and nothing else."""
+    if view.phase == TALK:
+        return {"argument": message or value or ""}
     if view.problem.kind == "policies":
         return {"argument": argument, "policies": list(value or ())}
     return {"argument": argument, "answer": value or ""}
@@ -86,7 +89,8 @@ def pooler(view: DeliberationView, rng: "np.random.Generator", given: PolicyPara
     value = _first(view, rng, accuracy=1) if known else view.own
     if value is None or (not known and value == right):
         value = view.problem.wrong(rng)
-    return _reply(view, value, " ".join(one_line(fact) for fact in view.facts) or "I know nothing more.")
+    told = " ".join(one_line(fact) for fact in view.facts) or "I know nothing more."
+    return _reply(view, value, told, message=told)
 
 
 class Urn(PolicyParameters):

@@ -54,7 +54,8 @@ class Problem:
 
     `question` is clean text, as agents are shown it. `answer` is the right answer in normal form, None for policies,
     among which none is right; of a choice it is a letter. `options` are the cards, or the choices or policies as
-    written, and empty for a number. `facts` belong to the problem, too, but an agent may hold only some of them.
+    written, and empty for a number. `facts` belong to the problem, too, but an agent may hold only some of them;
+    `shared` are other facts, which all hold.
     """
 
     id: _Text
@@ -63,6 +64,7 @@ class Problem:
     answer: str | None
     options: tuple[str, ...] = ()
     facts: tuple[_Text, ...] = Field(default=(), exclude_if=lambda facts: not facts)  # identities are older than these
+    shared: tuple[_Text, ...] = Field(default=(), exclude_if=lambda facts: not facts)
 
     @model_validator(mode="after")
     def _fits_together(self) -> "Problem":

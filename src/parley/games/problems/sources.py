@@ -350,6 +350,21 @@ class HiddenProfiles(_Lines):
         return _load(_states([data_sets.OUR_PROFILES]), data_sets.load_json_lines, data_sets.OUR_PROFILES, "choice")
 
 
+class HiddenBench(_Lines):
+    """HiddenBench: hidden profiles in which each agent gets the shared facts and one hidden fact."""
+
+    kind: Literal["hidden_bench"] = "hidden_bench"
+    agents: int | None = Field(
+        default=None, ge=2, le=100, description="Only the tasks for so many agents: those with so many hidden facts."
+    )
+
+    _answers: ClassVar[Kind] = "choice"
+
+    def _loaded(self) -> data_sets.ProblemSet:
+        file = self._folder()
+        return _load(_states([file]), data_sets.load_hidden_bench, file, self.agents)
+
+
 class Policies(_Stored):
     """Policies to put first: the problems that come with Parley, or those of a YAML file."""
 
@@ -388,7 +403,7 @@ def _order(seed: int, size: int) -> tuple[int, ...]:
     return tuple(int(place) for place in stream("problem order", seed).permutation(size))
 
 
-_Kind = Arithmetic | Wason | Gsm8k | Delidata | JsonLines | HiddenProfiles | Policies
+_Kind = Arithmetic | Wason | Gsm8k | Delidata | JsonLines | HiddenProfiles | HiddenBench | Policies
 KINDS = models_of(_Kind)
 # Alone stand those that need no path.
 ProblemSource = Annotated[

@@ -10,15 +10,18 @@ import re
 import stat
 import time
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from parley import paths
 from parley.errors import JournalError, RecordError, UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def write_atomically(path: Path, write: Callable[[BinaryIO], object], mode: int = 0o666) -> None:
@@ -56,6 +59,18 @@ def write_new(texts: Mapping[Path, str]) -> list[Path]:
         except OSError as error:
             raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
     return list(texts)
+
+
+def read_columns(file: BinaryIO, names: Sequence[str] | None = None) -> "pa.Table":
+    """Return columns of an open Parquet file, or all; raises OSError or pyarrow's exceptions for what is none.
+
+    Read in this thread: given a file of Python's, pyarrow reads it in threads of its own, which abort a process
+    that ends soon after (status 134; apache/arrow issues 33975 and 34314).
+    """
+    import pyarrow as pa  # slow to import
+    import pyarrow.parquet as pq
+
+    return pq.ParquetFile(pa.BufferReader(file.read())).read(columns=names, use_threads=False)
 
 
 MAX_BYTES = 2**30  # of a file that is read as a whole, unless somebody says less

@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from os.path import isdir
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote, urlencode
@@ -126,7 +127,7 @@ def study_file(name: str) -> Path:
 
 def studies(folder: Path) -> list[str]:
     """Return the names of the studies whose files are in a folder."""
-    files = sorted(folder.glob("[!.]*.y*ml"))
+    files = sorted(folder.glob("[!.]*.y*ml")) if isdir(folder) else []  # glob raises if its name is too long
     return [path.stem for path in files if path != models_beside(path) and path.name != "dvc.yaml"]
 
 

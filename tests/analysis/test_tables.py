@@ -3,6 +3,8 @@
 import errno
 import json
 import math
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
@@ -493,3 +495,17 @@ def test_tables_are_made_anew_once_a_record_is_mended(study: Study) -> None:
     assert not stamp.exists()
     summarize(study)
     assert (recall_left_out(study), stamp.exists()) == (None, True)
+
+
+@pytest.mark.slow
+def test_a_table_is_read_without_threads_which_abort_a_process_that_ends_soon_after(tmp_path: Path) -> None:
+    table = tmp_path / "table.parquet"
+    pq.write_table(pa.table({"name": ["a", "b"]}), table)
+    code = (
+        "import os, sys; from parley.files import read_columns; import pyarrow.parquet, pandas\n"
+        "before = len(os.listdir('/proc/self/task'))\n"
+        "rows = read_columns(open(sys.argv[1], 'rb'), ['name']).to_pandas(use_threads=False)\n"
+        "print(len(rows), len(os.listdir('/proc/self/task')) - before)"
+    )
+    told = subprocess.run([sys.executable, "-c", code, table], capture_output=True, text=True, check=True).stdout
+    assert told.split() == ["2", "0"]

@@ -24,7 +24,7 @@ import yaml
 from parley import paths
 from parley.columns import NUMBER, Column, find
 from parley.errors import RecordError, UsageError
-from parley.files import open_regular, write_atomically
+from parley.files import open_regular, read_columns, write_atomically
 from parley.games.base import Game
 from parley.games.registry import GAMES
 from parley.study import Study
@@ -270,6 +270,7 @@ def read_table(study: str, name: str, columns: list[str] | None = None) -> pd.Da
         raise RecordError(f"{path}: no such table; run: {made_by}")
     try:
         with open_regular(path) as file:
-            return pd.read_parquet(file, columns=columns)
+            found: pd.DataFrame = read_columns(file, columns).to_pandas(use_threads=False)
+            return found
     except (OSError, ValueError) as error:  # pyarrow's are both
         raise RecordError(f"{path}: cut short or no table; run: parley summarize") from error

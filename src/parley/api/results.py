@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
-import pyarrow.parquet as pq
 
 from parley import paths
 from parley.analysis.simulations import simulation_table
@@ -17,7 +16,6 @@ from parley.analysis.traces import TURNS, recorded, turn_table
 from parley.api.frames import among, attempt_frame, check_columns, round_frame, selection, values_text
 from parley.api.games import Records, Shown
 from parley.errors import UsageError
-from parley.files import open_regular
 from parley.play.record_store import UsableRecords, played_part, read_records, tables_are_current, usable_part
 from parley.study import Study
 from parley.study.condition import Simulation
@@ -245,22 +243,13 @@ class Results(Shown):
         return found
 
     def _part_of_table(self, name: str, columns: Sequence[str] | None, chosen: dict[str, Any]) -> pd.DataFrame:
-        """Return some columns and rows of a table; no others are read from a file."""
+        """Return some columns and rows of a table."""
         if name == "conditions" and "seed" in chosen:
             raise UsageError("seed: a condition has many; leave it out, or take simulations")
-        allowed = selection(self._planned, chosen)
-        if not self._is_current:
-            table = self._table(name)
-            for column, values in allowed.items():
-                table = table[table[column].isin(values)]
-            return table[check_columns(columns, list(table.columns))].reset_index(drop=True)
-        path = paths.table(self._study.name, name, ".parquet")
-        if not path.is_file():
-            return self._table(name)  # which says what to run
-        filters = [(column, "in", sorted(values)) for column, values in allowed.items()]
-        with open_regular(path) as file:
-            wanted = check_columns(columns, pq.read_schema(file).names)
-            return pd.read_parquet(file, columns=wanted, filters=filters or None)
+        table = self._table(name)
+        for column, values in selection(self._planned, chosen).items():
+            table = table[table[column].isin(values)]
+        return table[check_columns(columns, list(table.columns))].reset_index(drop=True)
 
     def _facts(self) -> dict[str, str]:
         planned = sum(len(condition.seeds) for condition in self._planned.conditions)

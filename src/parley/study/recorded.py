@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from parley import paths
 from parley.engine.models import recorded_entry
 from parley.errors import RecordError, UsageError, located
-from parley.files import open_regular
+from parley.files import open_regular, read_columns
 from parley.games.base import Game, Point
 from parley.games.own_game import game_with
 from parley.games.prompts import OwnPrompt
@@ -181,9 +180,9 @@ def read_game(path: Path) -> RecordedGame:
     """Return a recorded game; raises RecordError for what is no record, or no game that this version plays."""
     try:
         with open_regular(path) as file:
-            content = json.loads((pq.read_schema(file).metadata or {})[b"parley"])
-            # pq.read_table starts threads, and a process that ends soon after is often aborted by them (status 134).
-            rows = pq.ParquetFile(file).read(columns=["round", "phase", "agent"], use_threads=False).to_pylist()
+            read = read_columns(file, ["round", "phase", "agent"])
+        content = json.loads((read.schema.metadata or {})[b"parley"])
+        rows = read.to_pylist()
         found, version = str(content["digest"]), content.get("provenance", {}).get("parley", "unknown")
         described = content["simulation"]
     except (OSError, pa.ArrowException, ValueError, LookupError, TypeError, AttributeError):

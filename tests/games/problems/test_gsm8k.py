@@ -84,7 +84,7 @@ SOMETHING_ELSE: list[tuple[str | bytes, str]] = [
     ('{"question": "How', "line 1: no JSON"),
 ]
 OTHER_COLUMNS: list[tuple[dict[str, Any], str]] = [
-    ({"question": ["a"], "text": ["b"]}, "no parquet file with question and answer"),
+    ({"question": ["a"], "text": ["b"]}, "row 1: answer: missing"),
     ({"question": ["a"], "answer": [7]}, "row 1: answer: 7"),
 ]
 

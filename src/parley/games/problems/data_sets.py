@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from parley.errors import UsageError
-from parley.files import open_regular, read_regular
+from parley.files import open_regular, read_columns, read_regular
 from parley.games.problems.numbers import MAX_CHARACTERS, read_number
 from parley.games.problems.problem import Problem, is_letter, question, read_choice, right_cards
 from parley.identity import digest
@@ -168,11 +168,10 @@ def load_gsm8k(files: Sequence[Path], split: str) -> ProblemSet:
 def _parquet(file: Path) -> Iterator[tuple[str, _Solved]]:
     """Yield the rows of a parquet file like `_json_lines`."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
         with open_regular(file) as opened:
-            rows = pq.read_table(opened, columns=[*_Solved.model_fields]).to_pylist()
+            rows = read_columns(opened, [*_Solved.model_fields]).to_pylist()
     except (OSError, pa.ArrowException) as error:
         reason = one_line(str(error), 120)
         raise UsageError(f"{file}: no parquet file with question and answer, or a cut one ({reason})") from None

@@ -1,7 +1,6 @@
 """What a card asks (`axes.yaml`, `studies/`), and what `card.json` says: both are checked by the models here."""
 
 import json
-from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -12,7 +11,6 @@ from pydantic import Field
 from parley import paths
 from parley.errors import UsageError
 from parley.files import read_regular
-from parley.study.study_file import WrittenPolicy
 from parley.study.study_file import text as schema_text
 from parley.text import one_line
 from parley.text.yamlfile import FileModel, Listed, Slug, load_yaml, validated
@@ -49,7 +47,7 @@ class Definition(FileModel):
 
     card: int
     quick: int
-    references: dict[Slug, dict[str, WrittenPolicy]]
+    references: dict[Slug, dict[str, Any]]  # policies by study, as a grid has them
     adversary: str
     axes: list[Axis]
 
@@ -115,11 +113,6 @@ def read_card(path: Path) -> Card:
 def card_text(card: Card) -> str:
     """Return a card as it stands in its file."""
     return json.dumps(card.model_dump(mode="json"), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def policy_of(written: Any) -> tuple[str, Mapping[str, Any]]:
-    """Return name and parameters of a policy as axes.yaml has it."""
-    return (written, {}) if isinstance(written, str) else (written.name, written.parameters)
 
 
 if __name__ == "__main__":

@@ -15,12 +15,12 @@ from parley.analysis.rates import values_of
 from parley.analysis.simulations import PlayedGame, simulation_row
 from parley.analysis.summarize import played_games
 from parley.analysis.traces import FromTraces, Recorded
-from parley.card.content import Axis, Card, Result, definition, policy_of
+from parley.card.content import Axis, Card, Result, definition
 from parley.games.evidence import Trace
 from parley.identity import digest
 from parley.play.record_store import played_part, read_records
 from parley.policies.kinds import ChosenPolicy
-from parley.statistics.differences import NUMBER, RATE, SHARE, SamplePair, compare
+from parley.statistics.differences import RATE, SHARE, SamplePair, compare
 from parley.statistics.power import Rates, power_of_differences, power_of_rates
 from parley.statistics.stats import CONFIDENCE, mean_interval, wilson_of_mean
 from parley.study import Study, load_study
@@ -112,9 +112,9 @@ class Measured:
             return player
         if (written := definition().references[player].get(study)) is None:
             return None
-        name, parameters = policy_of(written)
-        kind = self.studies[study].game.policies[name]
-        return ChosenPolicy(kind, kind.Parameters.model_validate(parameters)).label
+        given = {"name": written} if isinstance(written, str) else dict(written)
+        kind = self.studies[study].game.policies[given.pop("name")]
+        return ChosenPolicy(kind, kind.Parameters.model_validate(given)).label
 
     def value(self, axis: Axis, player: str) -> tuple[BySeed, SamplePair | None]:
         """Return an axis's number by seed, and of a difference its two sides."""
@@ -153,13 +153,11 @@ def make_card(files: Sequence[Path], name: str, quick: bool) -> Card:
     own = pd.concat([games.of(axis, name) for axis in axes])
     groups = [g for study in games.studies.values() for c in study.conditions for g in c.groups]
     entries = [group.player.entry.identity() for group in groups if group.player.entry is not None]
-    played = {each: policy_of(written) for each, written in definition().references.get(name, {}).items()}
-    policies: dict[str, Any] = {each: {"policy": policy, **given} for each, (policy, given) in played.items()}
     return Card(
         card=definition().card,
         parley=__version__,
         name=name,
-        model=entries[0] if entries else policies,
+        model=entries[0] if entries else definition().references[name],
         answered=sorted(set(own["engine"])),
         quick=quick,
         date=str(own["started"].max())[:10],
@@ -250,22 +248,3 @@ def _power(axis: Axis, by_seed: BySeed) -> float | None:
 
 def _number(value: float) -> float | None:
     return None if math.isnan(value) else round(float(value), 9)
-
-
-def compare_cards(first: Card, second: Card) -> pd.DataFrame:
-    """Return a row per axis that both have: the difference, second less first, by shared seeds, corrected by Holm."""
-    axes = {each.name: each for each in definition().axes}
-    others = {each.axis: each for each in second.axes}
-    samples = []
-    for one in first.axes:
-        other = others.get(one.axis)
-        seeds = sorted(one.by_seed.keys() & other.by_seed.keys()) if other else []
-        if not seeds or one.axis not in axes:
-            continue
-        axis = axes[one.axis]
-        x, y = (np.array([each[seed] for seed in seeds]) for each in (one.by_seed, other.by_seed if other else {}))
-        kind = NUMBER if axis.unit else SHARE if axis.against or not np.isin([x, y], (0, 1)).all() else RATE
-        most = math.inf if axis.unit else axis.limits[1] - axis.limits[0]
-        samples.append(SamplePair({"axis": one.axis}, x, y, kind, family="card", most=most))
-    table = compare(samples)
-    return table.assign(differs=table["p_holm"] < 1 - CONFIDENCE)

@@ -4,11 +4,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from parley.card.content import FOLDER, Axis, Card, Result, card_text, definition, read_card
-from parley.card.measures import compare_cards
+from parley.card.measures import BySeed
 from parley.errors import ParleyError, UsageError
 from parley.files import write_atomically
 from parley.report.html import interval_text, page
+from parley.statistics.differences import NUMBER, RATE, SHARE, SamplePair, compare
+from parley.statistics.stats import CONFIDENCE
 from parley.text import one_line, table
 
 
@@ -127,25 +131,43 @@ def _place(axis: Axis, value: float | None) -> float | None:
 
 
 def comparison_lines(first: Card, second: Card) -> list[str]:
-    """Return which axes of two cards differ, paired by seed and corrected by Holm; may raise UsageError."""
-    version = definition().card
+    """Return which axes of two cards differ, second less first: paired by seed, corrected by Holm over all axes.
+
+    Raises UsageError for cards of another version.
+    """
     for card in (first, second):
-        if card.card != version:
+        if card.card != definition().card:
             raise UsageError(
-                f"--compare: {card.name}: card {card.card}, and this Parley asks card {version}; cards of different "
-                "versions are not compared"
+                f"--compare: {card.name}: card {card.card}, and this Parley asks card {definition().card}; cards of "
+                "different versions are not compared"
             )
-    axes = {axis.name: axis for axis in definition().axes}
+    others = {each.axis: each.by_seed for each in second.axes}
+    samples = [
+        _samples(axis, one.by_seed, others.get(one.axis, {}))
+        for axis, one in _listed(first)
+        if one.by_seed.keys() & others.get(one.axis, {}).keys()
+    ]
     rows: list[list[Any]] = []
-    for row in compare_cards(first, second).to_dict("records"):
-        axis = axes[row["axis"]]
-        scale, form = (1, "+.1f") if axis.unit else (100, "+.0f")
-        sides = [
-            f"{scale * row[side]:{form[1:] if not axis.against else form}}" for side in ("value_from", "value_to")
-        ]
-        difference = interval_text((row["difference"], row["low"], row["high"]), form, scale=scale)
-        answer = "differs" if row["differs"] else "open"
+    for row in compare(samples).to_dict("records"):
+        axis = row["axis"]
+        difference = interval_text(
+            (row["difference"], row["low"], row["high"]),
+            "+.1f" if axis.unit else "+.0f",
+            scale=1 if axis.unit else 100,
+        )
+        sides = (_end(axis, row[side]) for side in ("value_from", "value_to"))
+        answer = "differs" if row["p_holm"] < 1 - CONFIDENCE else "open"
         rows.append([axis.name, row["pairs"], *sides, difference, f"{row['p_holm']:.3f}", answer])
-    header = ("axis", "seeds", first.name, second.name, "difference", "p (Holm)", "")
-    unlike = [axis.name for axis in definition().axes if axis.name not in {row[0] for row in rows}]
-    return [*table(header, rows), *([f"not in both: {', '.join(unlike)}"] if unlike else [])]
+    there = {row[0] for row in rows}
+    unlike = [axis.name for axis in definition().axes if axis.name not in there]
+    lines = table(("axis", "seeds", first.name, second.name, "difference", "p (Holm)", ""), rows)
+    return [*lines, *([f"not in both: {', '.join(unlike)}"] if unlike else [])]
+
+
+def _samples(axis: Axis, first: BySeed, second: BySeed) -> SamplePair:
+    seeds = sorted(first.keys() & second.keys())
+    x, y = (np.array([by_seed[seed] for seed in seeds]) for by_seed in (first, second))
+    if axis.unit:
+        return SamplePair({"axis": axis}, x, y, NUMBER, family="card")
+    kind = SHARE if axis.against or not np.isin([x, y], (0, 1)).all() else RATE
+    return SamplePair({"axis": axis}, x, y, kind, family="card", most=axis.limits[1] - axis.limits[0])

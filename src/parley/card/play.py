@@ -1,7 +1,6 @@
 """Playing a card: the studies of one model, written into a folder that stands by itself, run one after the other."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,17 +8,15 @@ import parley
 from parley import paths
 from parley.analysis.made_by import Cost, Costs, played
 from parley.analysis.planning import total_cost
-from parley.card.content import FOLDER, definition, policy_of
-from parley.engine import kept, supervisor
+from parley.card.content import FOLDER, definition
 from parley.engine.models import ModelEntry
 from parley.errors import UsageError
 from parley.files import write_atomically
-from parley.study import Study, load_study
+from parley.study import Study
 from parley.study.study_file import SAME
 from parley.text import choose, duration
 from parley.text.yamlfile import load_yaml, yaml_text
 
-_KEPT_SECONDS = 1800.0
 _ONLY_RECORDS = ("--until", "simulate", "simulate_shard")
 
 
@@ -64,8 +61,7 @@ def _write(path: Path, text: str) -> None:
 def _grids(content: dict[str, Any], study: str, name: str, is_model: bool, quick: bool) -> Iterator[dict[str, Any]]:
     """Yield each grid for the model, with few seeds if it is to be quick, and for all references of the study."""
     asked = definition()
-    players = {each: by_study[study] for each, by_study in asked.references.items() if study in by_study}
-    policies = {each: _written(policy) for each, policy in players.items()}
+    policies = {each: by_study[study] for each, by_study in asked.references.items() if study in by_study}
     played = name if is_model else policies[name]
     others = [policy for policy in policies.values() if is_model or policy != played]
     sides = [(played, quick, SAME if is_model else asked.adversary), (others, False, asked.adversary)]
@@ -74,11 +70,6 @@ def _grids(content: dict[str, Any], study: str, name: str, is_model: bool, quick
         for model, few, adversary in sides if others else sides[:1]:
             by = {"byzantine": adversary} if grid.get("byzantine") == "ADVERSARY" else {}
             yield {**grid, "model": model, **by, "seeds": min(seeds, asked.quick) if few else seeds}
-
-
-def _written(policy: Any) -> Any:
-    name, parameters = policy_of(policy)
-    return {"name": name, **parameters} if parameters else name
 
 
 def estimate_line(studies: Sequence[Study], name: str) -> str:
@@ -99,28 +90,7 @@ def estimate_line(studies: Sequence[Study], name: str) -> str:
     )
 
 
-def play(files: Sequence[Path], name: str, entry: ModelEntry | None, options: Sequence[str], patience: float) -> None:
+def play(files: Sequence[Path], options: Sequence[str]) -> None:
     """Play what is missing of the studies, as `parley run` does; raises ParleyError if one fails."""
-    with _one_engine(files, name, None if options else entry, patience):
-        for file in files:
-            parley.load(file).run(*options, *_ONLY_RECORDS)
-
-
-@contextmanager
-def _one_engine(files: Sequence[Path], name: str, entry: ModelEntry | None, patience: float) -> Iterator[None]:
-    """Keep one engine for all studies, if something is left to ask it: it starts once."""
-    asks = entry is not None and not entry.is_service and any(map(_is_missing, files))
-    if not asks or entry is None or kept.on_login_node() or kept.endpoint_of(name, entry).exists():
-        yield
-        return
-    supervisor.keep_engine(name, paths.models_beside(files[0]), _KEPT_SECONDS, patience)
-    try:
-        yield
-    finally:
-        kept.stop_kept(name)
-
-
-def _is_missing(file: Path) -> bool:
-    with paths.rooted(paths.home(file)):
-        study = load_study(file, needs_weights=False)
-        return any(each.condition.models and not each.record(study.name).exists() for each in study.simulations())
+    for file in files:
+        parley.load(file).run(*options, *_ONLY_RECORDS)

@@ -14,13 +14,13 @@ from parley.errors import UsageError
 @click.option("--quick", is_flag=True, help="Two seeds of each condition: wide intervals. Without it, it goes on.")
 @click.option("--compare", is_flag=True, help="Name two card.json instead: which of their axes differ.")
 @common.MODELS_FILE
-@common.TIMEOUT
-def card(names: tuple[str, ...], quick: bool, compare: bool, models: Path, engine_timeout: float) -> None:
+def card(names: tuple[str, ...], quick: bool, compare: bool, models: Path) -> None:
     """Play a frozen study of studies with a model, and write its card: cards/MODEL/card.json, card.md, card.html.
 
     MODEL is an entry of models.yaml, a model without one (openai:NAME, as `parley play` has it), or a scripted
     reference: majority, flood_min, random, grim_trigger, copies, ... First it says what it takes. Stopped, the same
-    command goes on. Records and studies lie beside the card, so that anyone can replay it.
+    command goes on. Records and studies lie beside the card, so that anyone can replay it. `parley serve MODEL --keep
+    30m` beforehand starts the engine once for all.
 
     \b
     Examples:  parley card qwen3-8b
@@ -52,7 +52,7 @@ def card(names: tuple[str, ...], quick: bool, compare: bool, models: Path, engin
         with paths.rooted(paths.home(file)):
             studies.append(load_study(file))
     common.say(estimate_line(studies, name))
-    play(files, name, entry, options, engine_timeout)
+    play(files, options)
     for path in write_card(make_card(files, name, quick), folder):
         common.say(str(path))
 

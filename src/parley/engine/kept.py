@@ -115,15 +115,9 @@ def stop_kept(model: str | None) -> list[str]:
     return [found.model for _, found in ended]
 
 
-def on_login_node() -> bool:
-    """Whether this may be a cluster's login node, on which no engine should stay."""
-    sends_jobs = shutil.which("sbatch") is not None
-    return sends_jobs and "SLURMD_NODENAME" not in os.environ  # salloc's own shell has a job, and no node
-
-
 def refuse_on_login_node() -> None:
     """Raise UsageError where an engine would stay on a cluster's login node."""
-    if on_login_node():
+    if shutil.which("sbatch") and "SLURMD_NODENAME" not in os.environ:  # salloc's own shell has a job, and no node
         raise UsageError(
             "--keep: this machine can send jobs to SLURM, and an engine would stay on it; take a node first, for "
             "example by: srun --gpus 1 --pty bash"

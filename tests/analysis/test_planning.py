@@ -253,3 +253,5 @@ def test_a_pilot_leaves_the_power_open_and_the_plan_says_how_far(
     factor = 19 / scipy.stats.chi2.ppf(0.1, 19)
     assert row["seeds_80_cautious"] == pytest.approx(factor * row["seeds_80"], rel=0.12)
     assert row["power_low"] < row["power"] < row["power_high"]
+    alike = Pairs(rates.first, rates.first, rates.seeds)
+    assert "none of the pilot's 20 pairs differs" in of_pilot(study, alike, monkeypatch)["basis"]

@@ -28,6 +28,12 @@ def frozen(study_factory: StudyFactory) -> Study:
     return study
 
 
+def test_a_difference_of_times_has_its_unit(study_factory: StudyFactory) -> None:
+    asked = ASKED | {"outcome": {"time_to": "valid_consensus"}, "smallest": 2}
+    write_frozen(study_factory(GRID, questions=[asked]))
+    assert "Smallest difference that matters: 2 rounds." in Path("small.frozen.md").read_text()
+
+
 def test_it_holds_questions_conditions_and_rules_for_people(frozen: Study) -> None:
     text = Path("small.frozen.md").read_text()
     asked = "Do games end in “valid consensus” as often with prompt=none_exist as with prompt=may_exist?"
@@ -63,8 +69,10 @@ def test_a_page_that_is_a_form_still_or_that_git_has_otherwise_is_said(frozen: S
         subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments], check=True)
 
     file = Path("small.frozen.md")
-    assert frozen_lacks(frozen) == "left as a form (*who*, *when*) and not committed"
+    assert frozen_lacks(frozen).startswith("left as a form (*who*, *when*, *nothing, or")
     file.write_text(file.read_text().replace("*who*", "A. Person").replace("*when*", "today"))
+    assert re.fullmatch(r"left as a form \(\*nothing, [^)]+\) and not committed", frozen_lacks(frozen))
+    file.write_text(re.sub(r"(?<!\*)\*[^*\n]+\*(?!\*)", "Said.", file.read_text()))
     git("init", "-q")
     git("add", str(file))
     assert frozen_lacks(frozen) == "not committed"

@@ -162,7 +162,10 @@ def _of_numbers(comparison: Comparison, pairs: Pairs, times: tuple[int, int]) ->
     differences, unit = (pairs.by_seed[0], "seeds") if strata > 1 else (alone, "pairs")
     number = len(differences)
     if number < PILOT or not differences.std():
-        basis = f"spread unknown: needs {PILOT} {unit} of a pilot that differ ({number} there)"
+        lacks = f"none of the pilot's {number} {unit} differs from another"
+        if number < PILOT:
+            lacks = f"needs {PILOT} {unit} of a pilot ({number} there)"
+        basis = f"spread unknown: {lacks}"
         return Planned(comparison, 0, basis)
     assumed = AssumedNumbers(differences, comparison.question.smallest, strata, comparison.share)
     basis, by_repeats = f"spread of {number} {unit}", dict[int, Assumed]()

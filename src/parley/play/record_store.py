@@ -62,8 +62,11 @@ class UsableRecords:
 
     @cached_property
     def first_repeat(self) -> "UsableRecords":
-        """Those of `Study.first_repeat`; what is left out stays."""
+        """Those of `Study.first_repeat`; what is left out stays. Raises RecordError for none."""
         first = self.study.first_repeat
+        if not first.conditions:
+            again = f"run: parley run {paths.study_command(self.study.file)}"
+            raise RecordError(f"{self.study.name}: only repeats can be used, and no first game of theirs; {again}")
         return self if first is self.study else replace(self, study=first)
 
     def without(self, problems: Mapping[Path, str], strict: bool = False) -> "UsableRecords":

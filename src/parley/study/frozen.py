@@ -29,7 +29,8 @@ from parley.text import counted, one_line
 FORMAT = 2
 CHANGED = "CHANGED"
 _MAX_BYTES = 50_000_000
-_BLANKS = ("*who*", "*when*")  # of the form, which a person fills in
+_FORM = Path(__file__).with_name("preregistration.md.j2").read_text(encoding="utf-8")
+_BLANKS = re.findall(r"(?<!\*)\*[^*\n]+\*(?!\*)", _FORM)  # which a person fills in
 _BLOCK = re.compile(r"^```json parley-frozen\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _RULES = {
     "stopping": "Every condition gets the seeds listed here. No p decides whether more are played.",
@@ -159,7 +160,7 @@ def frozen_lacks(study: Study) -> str:
         page = read_regular(path, _MAX_BYTES)
     except OSError:
         return ""
-    blanks = [blank for blank in _BLANKS if blank.encode() in page]
+    blanks = [one_line(blank, 20) for blank in _BLANKS if blank.encode() in page]
     left = [f"left as a form ({', '.join(blanks)})"] * bool(blanks) + ["not committed"] * (not _committed(path, page))
     return " and ".join(left)
 
@@ -235,7 +236,8 @@ def _questions(study: Study) -> Iterator[tuple[str, str, list[str]]]:
         mine = [each for each in study.comparisons if each.question == question]
         prompts = dict.fromkeys(pair for each in mine for pair in each.prompts)
         lines = [line.plain for pair in prompts for line in word_diff(study, *pair)]
-        text = f"{question_text(question, mine)} Smallest difference that matters: {question.smallest:g}."
+        smallest = f"{question.smallest:g}{' rounds' * question.of_time}"
+        text = f"{question_text(question, mine)} Smallest difference that matters: {smallest}."
         yield question.name, text, lines
 
 
@@ -253,8 +255,7 @@ def _text(study: Study, frozen: Frozen) -> str:
     from jinja2 import Template  # slow to import
 
     simulations = counted(sum(len(condition.seeds) for condition in study.conditions), "simulation")
-    form = Path(__file__).with_name("preregistration.md.j2").read_text(encoding="utf-8")
-    text: str = Template(form, trim_blocks=True, keep_trailing_newline=True).render(
+    text: str = Template(_FORM, trim_blocks=True, keep_trailing_newline=True).render(
         title=one_line(study.title),
         command=f"parley plan {paths.study_argument(study.file)} --freeze",
         questions=list(_questions(study)),

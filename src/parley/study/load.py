@@ -235,7 +235,7 @@ def _check_paper(study: Study) -> None:
     shares += [each.name for each in evidence.quantities if each.share]
     drawn = (name for spec in evidence.figures if spec.kind == "quantities" for name in spec.of)
     known = {
-        None: [*shares, *(each.name for each in evidence.quantities), *drawn],
+        None: list(dict.fromkeys([*shares, *(each.name for each in evidence.quantities), *drawn])),
         "round": [measure.name for measure in evidence.measures],
         "player": [behavior.name for behavior in evidence.about("behaviors")],
     }
@@ -243,13 +243,18 @@ def _check_paper(study: Study) -> None:
         place = f"{study.file}: paper[{index}]"
         if each.question is not None:
             check_known(f"{place}.question", each.question, [of.name for of in study.content.questions], "question")
-            if sum(of.question.name == each.question for of in study.comparisons) > 1:
+            asked = [of for of in study.comparisons if of.question.name == each.question]
+            if len(asked) > 1:
                 raise UsageError(f"{place}.question: {each.question} compares several; give it two values")
+            if asked[0].share and abs(each.value) > 1:
+                raise UsageError(f"{place}.difference: {each.value:g}: a difference of shares is at most 1")
             continue
         check_known(f"{place}.what", each.what or "", known[each.part], "number of this game")
         fitting = study.fitting(each.where, f"paper[{index}].where")
         if each.part is None and each.form in ("rate", "count") and each.what not in shares:
             raise UsageError(f"{place}.{each.form}: {each.what} is no rate; give mean")
+        if each.part is None and each.what in shares and not 0 <= each.value <= 1:
+            raise UsageError(f"{place}.{each.form}: {each.value:g}: {each.what} is a share, from 0 to 1")
         if each.part and len(fitting) > study.repeats:
             raise UsageError(f"{place}.where: {len(fitting)} conditions; name the one that its {each.part} is of")
 

@@ -348,7 +348,7 @@ class PaperNumber(FileModel):
         if len(given) != 1:
             raise ValueError(f"{(given or ['rate'])[-1]}: give one of {', '.join(_NUMBERS)}")
         if self.count is not None and not 0 <= self.count <= (self.of or -1):
-            raise ValueError("of: say of how many games the count is, as in {count: 13, of: 25}")
+            raise ValueError("count: say of how many games it is, no fewer than it, as in {count: 13, of: 25}")
         about = "question" if self.difference is not None else "what"
         if getattr(self, about) is None or (self.what is not None and self.question is not None):
             raise ValueError(f"{about}: needed with {given[0]}; a question has a difference, all else has what")

@@ -7,7 +7,7 @@ and others', and improve theirs. They end unanimous, or hung; a hung problem may
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from math import comb, floor
+from math import ceil, comb, floor
 from typing import Any
 
 from parley.errors import UsageError
@@ -59,15 +59,19 @@ class DeliberationGame(Game[DeliberationParameters]):
 
     def set_up(self) -> None:
         """Read the problem; draw the wrong answer to push, and who thinks first. Raises ValueError for no problem."""
-        placebo = self.parameters.hears == ANOTHER_PROBLEM
-        both = self.material if placebo and isinstance(self.material, dict) else {"problem": self.material}
+        p = self.parameters
+        placebo, real = p.hears == ANOTHER_PROBLEM, p.peer_record == "real"
+        both = self.material if (placebo or real) and isinstance(self.material, dict) else {"problem": self.material}
         self.problem = Problem.from_json(both.get("problem"))
         self.another = Problem.from_json(both.get(ANOTHER_PROBLEM)) if placebo else None
+        self._earlier = [Problem.from_json(each) for each in both.get("earlier", ())] if real else []
         wrong = self.problem.wrong(self.rng)
         self.target: Value = wrong if self.problem.definitive else (wrong,)
         self._aside: Mapping[str, Said | None] = {}  # what the panel answered to the other problem
-        # Of a generator of its own, so that all else is drawn as it is without the other problem.
-        self._other_target: Value | None = self.another.wrong(self.rng.spawn(1)[0]) if self.another else None
+        # Of a generator of its own, so that all else is drawn as it is without other problems and records.
+        apart = self.rng.spawn(1)[0]
+        others = [self.another] if self.another else self._earlier
+        self._other_targets: Mapping[Problem, Value] = {problem: problem.wrong(apart) for problem in others}
         # Listed in the order of the neutral names, which says nothing about roles.
         self._seats = {seat.name: seat for seat in sorted(self.seats, key=lambda seat: by_number(seat.name))}
         self._ranks = dict(zip(self._seats, self.rng.permutation(len(self.seats)), strict=True))
@@ -78,6 +82,10 @@ class DeliberationGame(Game[DeliberationParameters]):
         parts = {name: self.network.component(place) for place, name in enumerate(names)}
         self._reach = {name: {names[other] for other in part} - {name} for name, part in parts.items()}
         self._facts = self._dealt(names)
+        self._records: Mapping[str, int] = {}  # on how many earlier problems agents are said to have been right
+        if p.peer_record == "drawn":
+            most, reliable = ceil(p.reliability * p.earlier), apart.permutation(names)[: len(names) // 2]
+            self._records = {name: most if name in reliable else p.earlier - most for name in names}
         self.trace: list[DeliberationTurn] = []
 
     def _dealt(self, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -139,9 +147,13 @@ class DeliberationGame(Game[DeliberationParameters]):
     def draw_material(cls, parameters: DeliberationParameters, seed: int) -> Any:
         """Return the problem of this seed; raises UsageError if its source cannot be read."""
         problem = parameters.problems.problem(seed).as_json()
-        if parameters.hears != ANOTHER_PROBLEM:
-            return problem
-        return {"problem": problem, ANOTHER_PROBLEM: parameters.problems.another(seed).as_json()}
+        if parameters.hears == ANOTHER_PROBLEM:
+            [other] = parameters.problems.others(seed)
+            return {"problem": problem, ANOTHER_PROBLEM: other.as_json()}
+        if parameters.peer_record == "real":
+            earlier = parameters.problems.others(seed, parameters.earlier)
+            return {"problem": problem, "earlier": [each.as_json() for each in earlier]}
+        return problem
 
     @classmethod
     def imported_material(
@@ -168,7 +180,7 @@ class DeliberationGame(Game[DeliberationParameters]):
         # What talk decides is the plurality at its end where nobody deliberates again.
         if not talks or p.redeliberations or dealt or not p.definitive:
             return {}
-        alone = {"hears": "nobody", "order": "at_once"}
+        alone = {"hears": "nobody", "order": "at_once", "peer_record": "none"}
         answers = {**alone, "turns": 0, "topology": "complete", "panel_size": None}
         return {
             "independent": (answers, 3 * agents * (p.turns + 1)),
@@ -211,7 +223,7 @@ class DeliberationGame(Game[DeliberationParameters]):
         by_thought = floor(p.cot_share * len(names) + Fraction(1, 2))
         self._by_thought = frozenset(sorted(names, key=self._ranks.__getitem__)[:by_thought])
         honest = [name for name in names if name in self._honest]
-        yield from self._ask_another_problem()
+        yield from self._ask_other_problems()
         turns: list[DeliberationTurn] = []
         milliseconds = 0
         for number in range(p.turns + 1):
@@ -243,22 +255,28 @@ class DeliberationGame(Game[DeliberationParameters]):
             latest = {**latest, "answers": answers, "said": texts}
         return replies
 
-    def _ask_another_problem(self) -> Generator[list[Ask], list[Reply], None]:
-        """Keep what the agents answer to the other problem, where there is one."""
-        if self.another is not None:
-            replies = yield [self._ask(name, 0, None, (), of=self.another) for name in self._panel]
-            both = zip(self._panel, replies, strict=True)
-            self._aside = {name: self._read(reply, self.another)[1] for name, reply in both}
+    def _ask_other_problems(self) -> Generator[list[Ask], list[Reply], None]:
+        """Keep what the agents answer to the other problem, or on how many earlier ones they are right."""
+        if self._earlier:
+            self._records = dict.fromkeys(self._panel, 0)
+        for problem in self._other_targets:
+            replies = yield [self._ask(name, 0, None, (), of=problem) for name in self._panel]
+            read = {name: self._read(reply, problem) for name, reply in zip(self._panel, replies, strict=True)}
+            if problem is self.another:
+                self._aside = {name: said for name, (_, said) in read.items()}
+            else:
+                self._records = {n: count + (read[n][0] == problem.answer) for n, count in self._records.items()}
 
     def _ask(
         self, name: str, turn: int, before: DeliberationTurn | None, heard: Sequence[str], of: Problem | None = None
     ) -> Ask:
-        """Return what an agent is asked, of the problem at hand or `of` the other one, whose facts nobody holds."""
+        """Return what an agent is asked, of the problem at hand or `of` another one, whose facts nobody holds."""
         p, problem, seat = self.parameters, of or self.problem, self._seats[name]
         style = "reflect" if before else "cot" if name in self._by_thought else "zero_shot"
         phase = phase_of(style, p)
         if of:
-            phase = replace(phase, name=ANOTHER_PROBLEM, sampling=phase.name)
+            own_name = ANOTHER_PROBLEM if of is self.another else f"earlier_{self._earlier.index(of) + 1}"
+            phase = replace(phase, name=own_name, sampling=phase.name)
         said = (self._aside or before["said"]) if before else {}
         others = {peer: said[peer] for peer in heard}
         own = before["said"].get(name) if before else None
@@ -270,8 +288,9 @@ class DeliberationGame(Game[DeliberationParameters]):
             problem=problem,
             own=before["answers"].get(name) if before else None,
             heard={peer: before["answers"][peer] for peer in heard} if before and not self._aside else {},
-            target=None if seat.role == HONEST else self._other_target if of else self.target,
+            target=None if seat.role == HONEST else self._other_targets[of] if of else self.target,
             facts=() if of else self._known(name, own, others),
+            records={peer: self._records[peer] for peer in heard if self._records},
         )
         other = self.another.question if self.another else ""
         values = places(p, view, () if of else self._facts[name], len(self._panel), own, others, other)
@@ -346,6 +365,8 @@ class DeliberationGame(Game[DeliberationParameters]):
                 "malicious": len(self._panel) - len(honest),
                 **prioritized,
             }
+        if self._records and not number:
+            entry["records"] = {name: self._records[name] for name in read}
         if self.another and not number:
             entry["another_problem"] = {"problem": self.another.as_json(), "said": self._aside}
         if not self.problem.definitive:

@@ -5,7 +5,7 @@ nor numbers beyond agents and turns; each default here says what it is.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, NotRequired, TypedDict
@@ -50,6 +50,18 @@ class DeliberationParameters(GameParameters):
         default="at_once",
         description="How agents speak in a turn of reflection: all at once, hearing answers of the turn before; or "
         "one after the other (in_turn), each hearing those who spoke before it as they have just answered.",
+    )
+    peer_record: Literal["none", "real", "drawn"] = newer_field(
+        default="none",
+        description="What agents are told of how often those they hear were right on earlier problems: nothing; the "
+        "truth about `earlier` problems that all answer first, alone (real); or that half of them, whom the seed "
+        "draws, were right more often, whatever they can do (drawn).",
+    )
+    earlier: int = newer_field(default=10, ge=1, le=100, description="How many problems such a record is of.")
+    reliability: Share = newer_field(
+        default=Fraction(9, 10),
+        gt=0.5,
+        description="Share of these on which half of the agents are said to be right (drawn); others on the rest.",
     )
     topology: Topology = Field(
         default=Complete(),
@@ -126,6 +138,8 @@ class DeliberationParameters(GameParameters):
             raise ValueError(f"hears: {self.hears} needs problems with a right answer; policies have none")
         if self.hears in ("nobody", ANOTHER_PROBLEM) and self.order == IN_TURN:
             raise ValueError(f"order: {IN_TURN}: with hears: {self.hears} nobody hears who speaks first; remove it")
+        if self.peer_record != "none" and (self.hears in ("nobody", ANOTHER_PROBLEM) or not self.definitive):
+            raise ValueError("peer_record: needs problems with a right answer, and agents that hear others; remove it")
         if self.redeliberations and self.panel_size is None:
             raise ValueError(
                 "redeliberations needs a panel_size below the number of agents: a hung problem goes to another set "
@@ -222,7 +236,8 @@ class DeliberationView:
 
     `problem` knows the right answer, which no prompt has: scripted honest agents stand for agents of a known skill,
     and scripted adversaries must know it to be wrong on purpose. `facts` are those of the problem that the agent was
-    dealt, and those that stand word for word in the last arguments that it gets, its own among them.
+    dealt, and those that stand word for word in the last arguments that it gets, its own among them. `records` says on
+    how many earlier problems those it hears were right, as it is told; it is empty where it is told nothing.
     """
 
     phase: str
@@ -234,6 +249,7 @@ class DeliberationView:
     heard: Mapping[str, Value | None]
     target: Value | None
     facts: tuple[str, ...] = ()
+    records: Mapping[str, int] = field(default_factory=dict)
 
 
 class Verdict(TypedDict):
@@ -261,6 +277,7 @@ class DeliberationTurn(TypedDict):
     facts: NotRequired[Mapping[str, list[str]]]  # there too: by agent, the facts of the problem that it was dealt
     levels: NotRequired[Mapping[str, str]]  # among policies: the share of honest agents that support each
     another_problem: NotRequired[Mapping[str, Any]]  # in the first turn of each: it, and what was answered to it
+    records: NotRequired[Mapping[str, int]]  # there too: by agent, what others are told of it
     verdict: NotRequired[Verdict]  # in the last turn of each
 
 

@@ -7,9 +7,11 @@ the order of calls. So a simulation has the same numbers alone, in a batch, resu
 import hashlib
 import json
 from socket import gethostname
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
+
 
 # Made once: `json.dumps` makes an encoder for each call that has options.
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
@@ -33,8 +35,10 @@ def machine() -> str:
     return digest(["machine", gethostname()])[:8]
 
 
-def stream(*parts: str | int) -> np.random.Generator:
+def stream(*parts: str | int) -> "np.random.Generator":
     """Return the random generator that belongs to `parts` alone (a purpose and what it depends on)."""
+    import numpy as np  # slow to import: few commands draw
+
     entropy = int(digest(["parley", *parts]), 16)
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
 

@@ -56,6 +56,26 @@ def test_an_error_exits_1_and_an_interrupt_130_without_a_traceback(
     assert "Traceback" not in ran.err
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "heavy"),
+    [
+        (["--help"], {"parley.study", "pydantic", "yaml", "rich", "asyncio"}),
+        (["expand", "demo"], {"numpy", "pyarrow", "pandas", "scipy", "matplotlib", "snakemake", "networkx"}),
+        (["status", "demo"], {"pandas", "scipy", "matplotlib", "snakemake", "networkx", "pyarrow.compute"}),
+    ],
+)
+def test_what_a_command_does_not_need_is_not_imported(arguments: list[str], heavy: set[str]) -> None:
+    code = (
+        "import sys, parley.cli\n"
+        f"sys.argv[1:] = {arguments}\n"
+        "try: parley.cli.main()\n"
+        f"finally: print('imported:', sorted({heavy} & set(sys.modules)))\n"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert told.endswith("imported: []\n")
+
+
 def test_expand_lists_conditions_and_records(parley: Parley, study: list[str]) -> None:
     lines = parley("expand", "small.yaml").out.splitlines()
     assert len(lines) == 3

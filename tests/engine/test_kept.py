@@ -123,6 +123,14 @@ def test_only_the_same_arguments_find_it(parley: Parley, monkeypatch: pytest.Mon
     assert "tiny: used 0 s ago, ends after 1 min without use" in parley("serve", "--list").out
 
 
+def test_its_time_counts_from_the_end_of_its_last_use() -> None:
+    lock = announced().with_suffix(".lock")
+    with ExitStack() as held:
+        assert kept.borrow(held, "tiny", TINY)
+        os.utime(lock, (0, 0))
+    assert lock.stat().st_mtime
+
+
 def test_a_folder_that_others_can_enter_is_refused(runtime: Path) -> None:
     announced()
     (runtime / f"parley-kept-{os.getuid()}").chmod(0o755)

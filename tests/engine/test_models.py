@@ -65,6 +65,20 @@ def test_a_service_that_a_command_names_has_its_preset_and_the_key_of_its_maker(
         check_key(name, variable, entry.source.url)  # without `parley allow-key`
 
 
+def test_ollama_is_asked_for_the_tag_that_it_answers_with() -> None:
+    for text, served in (("ollama:tiny", "tiny:latest"), ("ollama:tiny:1b", "tiny:1b")):
+        named = named_model(text)
+        assert named is not None
+        assert named[1].served == served
+
+
+def test_a_server_of_our_own_has_more_time_than_a_service() -> None:
+    sources = ({"repo": "owner/tiny", "revision": "a" * 40}, {"url": "http://127.0.0.1/v1", "served": "tiny"})
+    own, service = (ModelEntry.model_validate({"source": source}) for source in sources)
+    assert own.deadline > service.deadline
+    assert own.model_copy(update={"request_seconds": 5.0}).deadline == 5
+
+
 def test_weights_that_a_command_names_are_pinned(tmp_path: Path) -> None:
     file = tmp_path / "tiny.gguf"
     file.write_bytes(b"GGUF")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import parley as parley_package
+from parley.files import open_regular
 from support.commands import Parley, bounded
 
 pytestmark = pytest.mark.promise("A FIFO, device or socket in the place of a file is one line.")
@@ -53,6 +54,14 @@ def test_a_special_file_is_refused_in_one_line(folder: Path, parley: Parley, kin
         assert said.startswith(f"parley: {name}: "), line
         assert any(part in said for part in ("no regular file", "no file or folder", "a folder")), said
         assert not ran.out
+
+
+def test_a_link_is_refused_where_links_are(tmp_path: Path) -> None:
+    (tmp_path / "there").touch()
+    (tmp_path / "link").symlink_to("there")
+    open_regular(tmp_path / "link").close()
+    with pytest.raises(OSError, match="it is a link"):
+        open_regular(tmp_path / "link", follow=False)
 
 
 # Modules that open or remove by themselves, and what; all others do so through parley.files

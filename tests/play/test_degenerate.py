@@ -115,6 +115,14 @@ def test_each_reply_has_its_class(asks: dict[str, Ask]) -> None:
         assert class_of(asks["propose"], text, reason) == expected, text
 
 
+def test_what_parley_itself_cuts_is_not_cut_off_by_the_model(asks: dict[str, Ask]) -> None:
+    reply = PROPOSAL | {"internal_strategy": LETTERS}
+    value = asks["propose"].reply_model.model_validate(reply | {"internal_strategy": LETTERS[:400]})
+    for form, expected in (("json", "cut_off"), ("text", None)):
+        ask = replace(asks["propose"], reply_format=form)
+        assert degenerate_class(ask, json.dumps(reply), "stop", value) == expected, form
+
+
 def test_the_repeated_share_is_that_of_four_words() -> None:
     assert repeated_share(" ".join(map(str, range(40)))) == 0.0
     # 40 words are 37 of them, and 4 words in a circle have 4 different ones.

@@ -211,6 +211,13 @@ def test_what_cannot_be_said_at_one_of_the_points_is_refused_before_anything_is_
         study_of_record(record, ["1", "2:vote"], [says], 1, None)
 
 
+def test_replies_that_a_fork_keeps_of_its_phase_are_not_to_be_asked_for(record: Path) -> None:
+    anew, kept = (next(forks_of(record, change, at="2:vote").simulations()) for change in ("none", "keep: true"))
+    assert anew.parent
+    assert kept.parent
+    assert anew.parent.left - kept.parent.left == 4  # votes
+
+
 def test_by_hand_both_ends_are_shown(record: Path) -> None:
     result = CliRunner().invoke(
         commands, ["fork", str(record), "--at", "1", "--change", "none", "--same-seeds"], catch_exceptions=False

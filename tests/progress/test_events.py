@@ -199,7 +199,10 @@ def test_what_a_simulation_waits_for_is_told_until_it_fails(study_factory: Study
             assert events is not None
             log.info("trying again in 4 s", extra=waiting("trying again"))
             events._write()
-            assert only_state().games[record].waits_for == "trying again"
+            state = only_state()
+            assert state.games[record].waits_for == "trying again"
+            state.take({"event": "reply", "game": record, "round": 1, "failed": False})
+            assert not state.games[record].waits_for
             log.warning("a warning")
             log.warning("a warning")
             raise ValueError("gone")

@@ -100,3 +100,27 @@ def test_a_run_ends_with_its_answers_and_the_report_from_where_the_user_is(
 ) -> None:
     run._say_answers(["q: They differ"], (folder / "studies" / "report.html").absolute())
     assert capsys.readouterr().err == "q: They differ\nReport: studies/report.html\n"
+
+
+def test_a_finished_study_says_its_answers_wherever_it_is_run(
+    study_factory: StudyFactory, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = study_factory()
+    paths.report(study.name).parent.mkdir(parents=True)
+    paths.report(study.name).touch()
+    monkeypatch.setattr("parley.analysis.tables.read_table", lambda study, name: [])
+    monkeypatch.setattr("parley.report.answers.answer_lines", lambda table, study: ["q: They differ"])
+    (folder / "elsewhere").mkdir()
+    monkeypatch.chdir(folder / "elsewhere")
+    run._say_end(Mock(**{"dryrun": False, "dag.needrun_jobs.return_value": []}), study, folder)
+    assert capsys.readouterr().err == "q: They differ\nReport: ../results/small/report/report.html\n"
+
+
+@pytest.mark.parametrize(("stopped", "reports"), [("stopped; the same command goes on", 0), (None, 1)])
+def test_a_run_that_was_stopped_makes_no_report(
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch, stopped: str | None, reports: int
+) -> None:
+    monkeypatch.setattr(run, "stopped_line", lambda: stopped)
+    monkeypatch.setattr(run, "report_played", report := Mock())
+    run.on_error(Run(study_factory(), is_main=True))
+    assert report.call_count == reports

@@ -94,6 +94,7 @@ def all_quantities(names: Iterable[str], game: type[Game]) -> list[Quantity]:
     whole = [Quantity(SECONDS, "wall time", "s")] if SECONDS in times else []
     return [
         *game.evidence.quantities,
+        *(quantity for quantity in game.evidence.about("measures") if quantity.name in times),
         *whole,
         *(Quantity(f"{SECONDS}_{phase}", f"time of the phase {phase}", "s") for phase in phases),
         *blocks,

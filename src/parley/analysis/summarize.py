@@ -103,7 +103,7 @@ def _tables(
     there, planned = ({each.name: len(each.seeds) for each in of.conditions} for of in (study, study.whole))
     conditions["left_out"] = [there[each.name] - len(each.seeds) for each in played.conditions]
     conditions["planned"] = [planned[each.name] for each in played.conditions]
-    asked = from_traces.asked(rows)
+    asked = known = from_traces.asked(rows)
     again = _again(records)
     if study.parents:  # their repeats are all of one recorded game
         asked = pd.concat([asked, again[again[REPEAT] > 0]])
@@ -115,7 +115,7 @@ def _tables(
         "conditions": conditions,
         "outcomes": outcome_table(played, conditions),
         "rates": rate_table(rows, by, game),
-        "quantities": quantity_table(rows, by, game),
+        "quantities": quantity_table(known, by, game),
         "contrasts": contrast_table(rows, by, game, impossible, noise),
         "endings": ending_table(rows, by, game, impossible),
         "times": times_table(rows, by, game),

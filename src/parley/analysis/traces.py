@@ -189,8 +189,11 @@ class FromTraces:
     def _found(self, game: PlayedGame, trace: Trace) -> Found:
         """Return the measures of a game by round, and by name the rows that `tables` makes of it."""
         measured = _measured(game, trace)
-        rows: dict[str, Sequence[Any]] = {name: maker.rows(game, trace) for name, maker in self._makers.items()}
-        rows |= {"measures": [measured] if measured else [], "players": by_player(game, trace)}
+        rows: dict[str, Sequence[Any]] = {
+            "measures": [measured] if measured else [],
+            "players": by_player(game, trace),
+        }
+        rows |= {name: maker.rows(game, trace) for name, maker in self._makers.items()}
         return rounds_of(self._study, game.summary.outcome, trace), rows
 
     def tables(self) -> dict[str, pd.DataFrame]:

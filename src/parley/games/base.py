@@ -10,9 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from typing import Any, ClassVar, Generic
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
-import numpy as np
 from pydantic import BaseModel
 
 from parley.errors import GameError, UsageError
@@ -24,6 +23,9 @@ from parley.identity import stream
 from parley.policies import FIRST_STEP, Ask, Reply, ReplyFormat
 from parley.policies.kinds import LLM, ChosenPolicy, PolicyKind, Rule
 from parley.text import by_number, choose
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ class Game(ABC, Generic[P]):
         parameters: P,
         seats: tuple[Seat, ...],
         prompt: str,
-        rng: np.random.Generator,
+        rng: "np.random.Generator",
         network: Network | None = None,
         material: Any = None,
     ) -> None:
@@ -270,7 +272,7 @@ class Game(ABC, Generic[P]):
         return name
 
     @classmethod
-    def seat_names(cls, parameters: P, roles: Sequence[str], rng: np.random.Generator) -> list[str]:
+    def seat_names(cls, parameters: P, roles: Sequence[str], rng: "np.random.Generator") -> list[str]:
         """Return a name for each agent: neutral, and in shuffled order, so that neither says anything of its role."""
         names = [f"agent_{i + 1}" for i in range(len(roles))]
         rng.shuffle(names)

@@ -272,6 +272,20 @@ class TableSpec:
     measures: tuple[Any, ...] = ()
 
 
+# What comes of promises (`parley.games.promises`): of honest agents' turns, of promises, and of broken ones.
+_DEEDS = {
+    "promises_made": "turns with a promise",
+    "said_nothing": "turns without a word",
+    "promises_kept": "promises kept",
+    "broken_win_win": "promises broken, which pays the agent and all together",
+    "broken_selfish": "promises broken, which pays the agent alone",
+    "broken_altruistic": "promises broken, which costs the agent alone",
+    "broken_sabotaging": "promises broken, which costs all together",
+    "plans_read": "broken promises whose private text tells a plan",
+    "broken_as_planned": "of these, broken as planned",
+}
+DEEDS = tuple(Quantity(name, f"{label} (share)", contrasted=False, share=True) for name, label in _DEEDS.items())
+
 Rows = Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], Iterable[Mapping[str, Any]]]
 
 
@@ -378,7 +392,7 @@ class Evidence(Generic[P, R]):
     @property
     def asked(self) -> tuple[Quantity, ...]:
         """What no record has, and questions may ask about."""
-        return (*self.lost, *self.about("votes"), *self.of_traces)
+        return (*self.lost, *self.about("votes"), *self.about("measures"), *self.of_traces)
 
     @property
     def metrics(self) -> tuple[Column, ...]:

@@ -11,15 +11,17 @@ from functools import cached_property, lru_cache, partial
 from itertools import chain, permutations
 from math import isqrt
 from operator import not_
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
 from pydantic import AfterValidator, Field, model_validator
 
 from parley.columns import Column
 from parley.errors import UsageError
 from parley.identity import digest
 from parley.text.yamlfile import ByModel, StrictModel
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +335,7 @@ def check_topology(topology: Topology, n: int) -> None:
         raise UsageError(f"topology: {topology.label}, {n} agents: {problem}")
 
 
-def draw_network(topology: Topology, n: int, rng: np.random.Generator) -> Network:
+def draw_network(topology: Topology, n: int, rng: "np.random.Generator") -> Network:
     """Return the network of `n` agents (at least one), drawn with `rng`; raises UsageError if there is none."""
     check_topology(topology, n)
     if isinstance(topology, Complete):

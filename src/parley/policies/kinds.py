@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
 from pydantic import Field
 
 from parley.errors import UsageError
@@ -17,8 +16,11 @@ from parley.policies import Ask, Completion
 from parley.text import one_line
 from parley.text.yamlfile import StrictModel, is_slug
 
+if TYPE_CHECKING:
+    import numpy as np
+
 # A scripted policy: (view, generator) -> the reply as a mapping. It sees what an agent may see, no more.
-Rule = Callable[[Any, np.random.Generator], Mapping[str, Any]]
+Rule = Callable[[Any, "np.random.Generator"], Mapping[str, Any]]
 
 
 class PolicyParameters(StrictModel):
@@ -79,7 +81,7 @@ class ImportedGames(PolicyParameters):
     )
 
 
-def _played_elsewhere(view: Any, rng: np.random.Generator, given: ImportedGames) -> Mapping[str, Any]:
+def _played_elsewhere(view: Any, rng: "np.random.Generator", given: ImportedGames) -> Mapping[str, Any]:
     raise UsageError(
         f"imported: {given.players}: this game was played elsewhere and cannot be played again; `parley import` "
         "makes its record"
@@ -192,7 +194,9 @@ class _Generator:
         return getattr(self._made, name)
 
     @cached_property
-    def _made(self) -> np.random.Generator:
+    def _made(self) -> "np.random.Generator":
+        import numpy as np
+
         return np.random.default_rng(self._seed)
 
 
@@ -208,4 +212,4 @@ class ScriptedPolicy:
 
     def text(self, ask: Ask, seed: int) -> str:
         """Return the text of the reply."""
-        return json.dumps(self.rule(ask.view, cast(np.random.Generator, _Generator(seed))))
+        return json.dumps(self.rule(ask.view, cast("np.random.Generator", _Generator(seed))))

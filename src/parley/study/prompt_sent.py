@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from rich.text import Text
 
 from parley.engine.service.limits import BYTES_PER_TOKEN, estimated_tokens
@@ -34,6 +33,9 @@ from parley.study.condition import Condition, Player, PlayerGroup, Simulation, a
 from parley.study.study_file import StudyFile
 from parley.text import by_number, choose
 from parley.text.yamlfile import check_known, validated
+
+if TYPE_CHECKING:
+    import numpy as np
 
 PARTS = ("system", "user", "reply")  # the last one is what goes with the request: a JSON schema, or nothing
 _FREELY = "(what the agent wrote in the first step)"

@@ -14,7 +14,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pydantic import ValidationError
 
 from parley import paths
@@ -178,6 +177,8 @@ class RecordedGame:
 
 def read_game(path: Path) -> RecordedGame:
     """Return a recorded game; raises RecordError for what is no record, or no game that this version plays."""
+    import pyarrow as pa  # slow to import: few studies fork games
+
     try:
         with open_regular(path) as file:
             read = read_columns(file, ["round", "phase", "agent"])

@@ -276,6 +276,7 @@ def test_a_key_goes_where_its_owner_said_alone(
 
     assert made("OPENAI_API_KEY", "https://api.openai.com/v1").key == KEY
     evil = ("https://api.openai.com.evil.example/v1", "https://evil.example/api.openai.com/v1", "http://127.0.0.1/v1")
+    evil += ("https://evil-api.openai.com/v1", "https://evil.api.openai.com/v1")
     for variable, url in [("OPENAI_API_KEY", each) for each in evil] + [("OTHER_SECRET", "https://a.example/v1")]:
         with pytest.raises(UsageError, match=f"parley allow-key {variable}="):
             made(variable, url)

@@ -1,7 +1,9 @@
 """What holds for all deliberations, and what can be none; docs/playthroughs shows how single ones go."""
 
+import json
 import re
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from parley.games.problems.problem import Problem
 from parley.play.runner import play
 from parley.policies import Reply
 from parley.policies.kinds import ScriptedPolicy
+from parley.policies.reply_text import parse_reply
 from support.playing import answering, new_deliberation
 from support.playthrough import simulation_of
 
@@ -103,6 +106,21 @@ def test_who_repeats_the_agent_before_it_says_in_turn_what_that_one_has_just_sai
     ] * 4
     # Of the three others that an agent hears no answer leads; in turn the third and the fourth hear 4 lead.
     assert last["measures"]["conformity"] == (1.0 if order == "in_turn" else None)
+
+
+def test_agents_that_speak_in_turn_take_their_times_together() -> None:
+    for order, ends in (("at_once", "turn_limit"), ("in_turn", "time_limit")):
+        game = new_deliberation("hh", order=order, turns=1, time_limit=5, reply_format="json")
+        playing, outcome = game.play(), None
+        asks = next(playing)
+        while outcome is None:
+            said = [json.dumps({"argument": "So.", "answer": ask.agent[-1]}) for ask in asks]
+            read = [parse_reply(text, "stop", ask.reply_model) for text, ask in zip(said, asks, strict=True)]
+            try:
+                asks = playing.send([replace(reply, milliseconds=2000) for reply in read])
+            except StopIteration as end:
+                outcome = end.value
+        assert outcome.detail == ends
 
 
 @pytest.mark.promise("Who hears nobody is told of nobody, and asked as often as who talks.")

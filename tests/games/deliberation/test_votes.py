@@ -12,6 +12,7 @@ from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.figures.make import draw
 from parley.figures.style import own_style
+from parley.games.deliberation import votes
 from parley.games.deliberation.game import DeliberationGame
 from parley.games.deliberation.votes import effective_votes, independent_right, lost_by_dependence, pseudo_values
 from parley.play.simulate import simulate_shard
@@ -112,7 +113,16 @@ def test_votes_by_hand() -> None:
     assert np.isnan(pseudo_values(effective_votes, copies[1:], 4)).all()  # too few of which some are right
     assert np.isinf(effective_votes(np.array([2.0, 2, 2]), 4))
     assert independent_right(np.array([3.0, 0.0]), 3) == 0.5
+    assert independent_right(np.array([2.0]), 4) == pytest.approx(5 / 16)  # half of the votes are no majority
     assert lost_by_dependence(np.array([3.0, 0.0, 3.0]), 3) == pytest.approx((2 / 3) ** 2 * (3 - 4 / 3) - 2 / 3)
+
+
+def test_who_is_silent_gives_nothing_up_and_in_turn_hears_only_who_spoke_before() -> None:
+    before: Any = {"answers": {"a": "1", "b": "2", "c": "2"}}
+    heard = {"a": ["b", "c"], "b": ["a", "c"], "c": ["a", "b"]}
+    after: Any = {"answers": {"a": None, "b": "2", "c": "3"}, "heard": heard, "in_turn": True}
+    # Nothing of a; b hears that c held 2, not what it says then; c gives up what all still hold that it hears.
+    assert [*votes._given_again([before, after], "abc", "2")] == [(0, False, True, False), (0, True, True, True)]
 
 
 @pytest.mark.promise("Every value of `votes` and `conformity` is what other code makes of the table of turns.")

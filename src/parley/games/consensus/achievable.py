@@ -4,13 +4,11 @@ docs/explanation/theory.md has the bounds with their sources. A protocol knows h
 the number of Byzantine agents, and nothing else that models do not know.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from parley.errors import UsageError
 from parley.games.base import BestKnown
@@ -21,6 +19,9 @@ from parley.games.evidence import Achievable
 from parley.games.network import Network
 from parley.policies.kinds import ChosenPolicy, Rule
 from parley.text import counted
+
+if TYPE_CHECKING:
+    import numpy as np
 
 AGREEMENT, VALIDITY, HULL, ROUNDS = "agreement", "validity", "hull", "rounds"
 ACHIEVABLE = (
@@ -112,10 +113,10 @@ def _with_equivocation(p: ConsensusParameters, n: int, f: int) -> _Choice:
         return "dolev_strong", {"f": f}, set(), why
     if goal.values == "real" and goal.validity == "hull" and goal.within:
         ratio, spread = f / (n - 2 * f), float(p.value_max - p.value_min)
-        if goal.within < n * float(np.spacing(max(abs(p.value_min), abs(p.value_max), 1.0))):
+        if goal.within < n * math.ulp(max(abs(p.value_min), abs(p.value_max), 1.0)):
             why = "n > 3f: MSR stays in the hull; no agreement is promised: agree_within is finer than rounding"
             return "msr", {"f": f}, {HULL}, why
-        needed = int(np.ceil(np.log(max(spread / goal.within, 1)) / np.log(1 / ratio))) + 1
+        needed = math.ceil(math.log(max(spread / goal.within, 1)) / math.log(1 / ratio)) + 1
         why = f"n > 3f: MSR is within {goal.within:g} after {counted(needed, 'round')} at most"
         return "msr", {"f": f}, {HULL, *({AGREEMENT, VALIDITY} if needed < p.max_rounds else ())}, why
     if n > 4 * f:
@@ -145,7 +146,7 @@ def reached(
 def as_recorded(agent: str, trace: Sequence[ConsensusRound]) -> Rule:
     """Return the rule of an agent that says and votes again what it did in a game, then what it did last."""
 
-    def rule(view: Any, rng: np.random.Generator) -> Mapping[str, Any]:
+    def rule(view: Any, rng: "np.random.Generator") -> Mapping[str, Any]:
         entry = trace[min(view.round, len(trace)) - 1]
         if view.phase == "vote":
             return {"decision": entry["votes"][agent] or "abstain"}
@@ -177,9 +178,11 @@ def robustness(network: Network) -> tuple[int, bool]:
 
     If it is not, the network is r-robust, and perhaps more than that: beyond 14 agents r is a proven bound.
     """
+    import numpy as np  # slow to import: few commands ask
+
     n = len(network.neighbors)
     if n == 1 or network.is_complete:
-        return ceil(n / 2), True
+        return math.ceil(n / 2), True
     if n <= EXACT_TO:
         return _least_of_pairs(_outside(network).max(axis=0), np.maximum), True
     heard = network.heard_by
@@ -196,6 +199,8 @@ def tolerates(network: Network) -> int | None:
     That is what `w_msr` tolerates in the whole network (F-total). Beyond 14 agents it is a proven bound: one that is
     (2F+1)-robust, or whose agents hear at least n // 2 + F others, is (F+1, F+1)-robust.
     """
+    import numpy as np
+
     n = len(network.neighbors)
     if n <= 1 or network.is_complete:
         return (n - 1) // 2
@@ -214,6 +219,8 @@ def tolerates(network: Network) -> int | None:
 
 def _outside(network: Network) -> Any:
     """Return by agent and set how many outside of the set the agent hears; -1 where it is not in the set."""
+    import numpy as np
+
     sets = np.arange(1 << len(network.neighbors), dtype=np.uint32)
     heard = [np.uint32(sum(1 << peer for peer in peers)) for peers in network.neighbors]
     return np.array(
@@ -231,7 +238,7 @@ def _least_of_pairs(values: Any, combine: Callable[[Any, Any], Any]) -> int:
     first = best.copy()
     for agent in range(len(best).bit_length() - 1):
         halves = best.reshape(-1, 2, 1 << agent)
-        halves[:, 1] = np.minimum(halves[:, 1], halves[:, 0])  # now of all sets within each set
+        halves[:, 1] = halves.min(axis=1)  # now of all sets within each set
     return int(combine(first, best[::-1]).min())  # the complement of the k-th set is the k-th from the end
 
 

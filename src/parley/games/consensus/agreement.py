@@ -15,15 +15,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from statistics import fmean, median_low
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
 from pydantic import Field
 
 from parley.games.consensus.parameters import ConsensusView, Said, Value
 from parley.games.parameters import BYZANTINE, Count, Positive
 from parley.policies.kinds import PolicyKind, PolicyParameters, scripted_kind
 from parley.text import by_number
+
+if TYPE_CHECKING:
+    import numpy as np
 
 Fields = Mapping[str, Any]  # of a reply
 
@@ -56,12 +58,12 @@ def proposal(value: Value, text: str = REASON) -> Fields:
     return {"internal_strategy": "", "value": value, "public_reasoning": text}
 
 
-def uniform(view: ConsensusView, rng: np.random.Generator) -> int:
+def uniform(view: ConsensusView, rng: "np.random.Generator") -> int:
     """Return a value that is uniform on the range of the game."""
     return int(rng.integers(view.value_min, view.value_max + 1))
 
 
-def held_value(view: ConsensusView, rng: np.random.Generator) -> Value:
+def held_value(view: ConsensusView, rng: "np.random.Generator") -> Value:
     """Return the value it holds; an agent that starts without one (Byzantine) draws it."""
     return uniform(view, rng) if view.current_value is None else view.current_value
 
@@ -127,7 +129,7 @@ def _bound(view: ConsensusView, given: Tolerant, times: int) -> tuple[int, int]:
     return n, (n - 1) // times if given.f is None else given.f
 
 
-def _heard(view: ConsensusView, said: Mapping[str, Said], rng: np.random.Generator) -> dict[str, Value]:
+def _heard(view: ConsensusView, said: Mapping[str, Said], rng: "np.random.Generator") -> dict[str, Value]:
     """Return by name what it heard in a round that is over; who was not heard said what the agent itself said."""
     mine = said[view.agent].value
     own = held_value(view, rng) if mine is None else mine
@@ -149,7 +151,7 @@ def _vote_when_near(view: ConsensusView, given: Lasting) -> Fields:
 
 
 def _approach(
-    view: ConsensusView, rng: np.random.Generator, given: Lasting, middle: Callable[[list[Value], Value], Value]
+    view: ConsensusView, rng: "np.random.Generator", given: Lasting, middle: Callable[[list[Value], Value], Value]
 ) -> Fields:
     """Propose the middle of what it heard in the last round, given its own value; vote stop as it is told."""
     if view.phase == "vote":
@@ -171,7 +173,7 @@ def _beside_own(heard: Sequence[Value], own: Value, f: int) -> list[Value]:
     return [*heard[:low][f:], *heard[low:high], *heard[high : max(high, len(heard) - f)]]
 
 
-def msr(view: ConsensusView, rng: np.random.Generator, given: Approximate) -> Fields:
+def msr(view: ConsensusView, rng: "np.random.Generator", given: Approximate) -> Fields:
     """Drop the f largest and the f smallest values heard, propose the mean of the rest.
 
     Guarantee: n >= 3f + 1, complete network, f Byzantine agents that may equivocate: honest values stay between the
@@ -188,7 +190,7 @@ def msr(view: ConsensusView, rng: np.random.Generator, given: Approximate) -> Fi
     return _approach(view, rng, given, lambda heard, own: _mean(heard[f : len(heard) - f], own))
 
 
-def w_msr(view: ConsensusView, rng: np.random.Generator, given: Approximate) -> Fields:
+def w_msr(view: ConsensusView, rng: "np.random.Generator", given: Approximate) -> Fields:
     """Drop the f largest of the values above its own and the f smallest below it, propose the mean of the rest.
 
     Guarantee, against agents that tell all their neighbors the same: values stay in the honest hull and converge on
@@ -202,7 +204,7 @@ def w_msr(view: ConsensusView, rng: np.random.Generator, given: Approximate) -> 
     return _approach(view, rng, given, lambda heard, own: _mean(_beside_own(heard, own, f), own))
 
 
-def trimmed_median(view: ConsensusView, rng: np.random.Generator, given: Approximate) -> Fields:
+def trimmed_median(view: ConsensusView, rng: "np.random.Generator", given: Approximate) -> Fields:
     """Drop values as `w_msr` does, propose the lower median of the rest; it plays whole numbers, too.
 
     A baseline: values stay in the honest hull where `w_msr` keeps them there; no convergence is promised here.
@@ -213,7 +215,7 @@ def trimmed_median(view: ConsensusView, rng: np.random.Generator, given: Approxi
     return _approach(view, rng, given, lambda heard, own: median_low(_beside_own(heard, own, f)))
 
 
-def median(view: ConsensusView, rng: np.random.Generator, given: Lasting) -> Fields:
+def median(view: ConsensusView, rng: "np.random.Generator", given: Lasting) -> Fields:
     """Propose the lower median of the values heard.
 
     A baseline: on a complete network, n > 2f, against agents that tell all the same, all propose in round 2 one value
@@ -226,7 +228,7 @@ def median(view: ConsensusView, rng: np.random.Generator, given: Lasting) -> Fie
     return proposal(median_low(heard) if heard else held_value(view, rng))
 
 
-def flood_min(view: ConsensusView, rng: np.random.Generator, given: Lasting) -> Fields:
+def flood_min(view: ConsensusView, rng: "np.random.Generator", given: Lasting) -> Fields:
     """Propose the smallest value ever heard; vote stop after `rounds` rounds of exchange.
 
     Guarantee: f agents that crash, f + 1 rounds of exchange, complete network: agreement on an initial value. On a
@@ -244,7 +246,7 @@ def flood_min(view: ConsensusView, rng: np.random.Generator, given: Lasting) -> 
 # Exact agreement
 
 
-def phase_king(view: ConsensusView, rng: np.random.Generator, given: Tolerant) -> Fields:
+def phase_king(view: ConsensusView, rng: "np.random.Generator", given: Tolerant) -> Fields:
     """Take the majority where it is overwhelming, else what the king of the phase says.
 
     A phase is two rounds: all send their value; all send the most frequent one of it, and that of the king, the k-th
@@ -272,7 +274,7 @@ def phase_king(view: ConsensusView, rng: np.random.Generator, given: Tolerant) -
 UNDECIDED = json.dumps("?")  # what `ben_or` says beside a value that it does not propose
 
 
-def ben_or(view: ConsensusView, rng: np.random.Generator, given: Tolerant) -> Fields:
+def ben_or(view: ConsensusView, rng: "np.random.Generator", given: Tolerant) -> Fields:
     """Propose what more than (n + f)/2 hold; take what more than f propose, else toss a coin.
 
     A phase is two rounds: all send their value; all propose what more than (n + f)/2 of them hold, or nothing (the
@@ -300,7 +302,7 @@ def ben_or(view: ConsensusView, rng: np.random.Generator, given: Tolerant) -> Fi
     return proposal(uniform(view, rng) if phase else held_value(view, rng))
 
 
-def dolev_strong(view: ConsensusView, rng: np.random.Generator, given: Tolerant) -> Fields:
+def dolev_strong(view: ConsensusView, rng: "np.random.Generator", given: Tolerant) -> Fields:
     """Broadcast its value with signatures, n broadcasts at once; then take the most frequent value that all hold.
 
     What is sent in round r counts with the signatures of r agents, that of its origin among them; who takes it signs
@@ -401,7 +403,7 @@ def _others(view: ConsensusView) -> dict[str, Value]:
     return {name: value for name in spoke if (value := last[name].value) is not None}
 
 
-def keep_apart(view: Any, rng: np.random.Generator, given: Adversary) -> Fields:
+def keep_apart(view: Any, rng: "np.random.Generator", given: Adversary) -> Fields:
     """Tell the lower half of the others their smallest value and the upper half their largest, so that they stay.
 
     Both are just inside of what is trimmed; in exact agreement this splits the vote, and is a king that lies. Once
@@ -421,7 +423,7 @@ def keep_apart(view: Any, rng: np.random.Generator, given: Adversary) -> Fields:
     return {**proposal(low), "peer_values": upper}
 
 
-def drag(view: ConsensusView, rng: np.random.Generator, given: Adversary) -> Fields:
+def drag(view: ConsensusView, rng: "np.random.Generator", given: Adversary) -> Fields:
     """Tell all the largest value that the others held, the farthest one that is not trimmed.
 
     In round 1 it is silent, by which its kind know each other.
@@ -438,7 +440,7 @@ class LateSigner(Adversary):
     round: Positive = Field(description="Round in which it tells half of the others; the last is f + 1.")
 
 
-def late_signer(view: Any, rng: np.random.Generator, given: LateSigner) -> Fields:
+def late_signer(view: Any, rng: "np.random.Generator", given: LateSigner) -> Fields:
     """Sign two values, tell all the smallest of the game, and half of them the largest in a late round.
 
     Its kind add their signatures to each other's second value in the meantime. What they wrote of it cannot be used

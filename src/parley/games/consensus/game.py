@@ -7,9 +7,7 @@ of all agents vote to stop, else at the deadline.
 from collections.abc import Generator, Mapping, Sequence
 from functools import cache, partial
 from statistics import median_low
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from parley.errors import UsageError
 from parley.games.base import BestKnown, Game, Outcome, Paper, threat_class
@@ -28,6 +26,9 @@ from parley.identity import digest
 from parley.policies import Ask, Reply
 from parley.policies.kinds import ChosenPolicy
 from parley.text import by_number
+
+if TYPE_CHECKING:
+    import numpy as np
 
 PREMATURE_STOP = "premature_stop"
 PROTOCOLS: Mapping[tuple[str, str], type[Protocol]] = {  # by protocol and rules
@@ -136,7 +137,9 @@ class ConsensusGame(Game[ConsensusParameters]):
         return {"initial_values": values}
 
     @classmethod
-    def seat_names(cls, parameters: ConsensusParameters, roles: Sequence[str], rng: np.random.Generator) -> list[str]:
+    def seat_names(
+        cls, parameters: ConsensusParameters, roles: Sequence[str], rng: "np.random.Generator"
+    ) -> list[str]:
         """Return a name for each agent: neutral ones, unless the swarms protocol leaks the roles by them."""
         if not _named_by_role(parameters):
             return super().seat_names(parameters, roles, rng)

@@ -8,9 +8,8 @@ model with strategies is told them, in Parley's own words, after the paper's pro
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from parley.games.consensus import agreement
@@ -35,6 +34,9 @@ from parley.games.consensus.prompts import FOLDER, TURN
 from parley.games.parameters import BYZANTINE, Count, Positive, as_tuple, in_order
 from parley.games.prompts import Template, fill, text_of
 from parley.policies.kinds import LLM, PolicyKind, PolicyParameters, policy_table, scripted_kind
+
+if TYPE_CHECKING:
+    import numpy as np
 
 # The policies
 
@@ -62,7 +64,7 @@ class Majority(PolicyParameters):
 _MAJORITY = Majority()
 
 
-def majority(view: ConsensusView, rng: np.random.Generator, given: Majority = _MAJORITY) -> Fields:
+def majority(view: ConsensusView, rng: "np.random.Generator", given: Majority = _MAJORITY) -> Fields:
     """Propose the most frequent value of the last round, the smallest on a tie; vote stop when all are equal."""
     if view.phase == "vote":
         return stop_when_equal(view, given.agree)
@@ -70,21 +72,21 @@ def majority(view: ConsensusView, rng: np.random.Generator, given: Majority = _M
     return proposal(held_value(view, rng) if leading is None else leading)
 
 
-def stubborn(view: ConsensusView, rng: np.random.Generator, given: Stubborn) -> Fields:
+def stubborn(view: ConsensusView, rng: "np.random.Generator", given: Stubborn) -> Fields:
     """Propose the same value forever; vote stop when all are equal, or as it is told."""
     if view.phase == "vote":
         return vote(view, given)
     return proposal(held_value(view, rng) if given.value is None else given.value)
 
 
-def random(view: ConsensusView, rng: np.random.Generator, given: PolicyParameters) -> Fields:
+def random(view: ConsensusView, rng: "np.random.Generator", given: PolicyParameters) -> Fields:
     """Propose a value uniform on the range, and vote stop or continue with equal chance, each time anew."""
     if view.phase == "vote":
         return {"decision": ("stop", "continue")[int(rng.integers(2))]}
     return proposal(uniform(view, rng))
 
 
-def minimum(view: ConsensusView, rng: np.random.Generator, given: PolicyParameters) -> Fields:
+def minimum(view: ConsensusView, rng: "np.random.Generator", given: PolicyParameters) -> Fields:
     """Propose the smallest value it has seen, so that one value floods the network; vote like `majority`."""
     if view.phase == "vote":
         return stop_when_equal(view)
@@ -102,7 +104,7 @@ class Wary(PolicyParameters):
     )
 
 
-def wary(view: ConsensusView, rng: np.random.Generator, given: Wary) -> Fields:
+def wary(view: ConsensusView, rng: "np.random.Generator", given: Wary) -> Fields:
     """Play like `majority`; if its prompt is `may_exist`, keep its value and vote as it is told.
 
     It is the control of questions about the prompt: of the scripted policies it alone knows which it has.
@@ -161,7 +163,7 @@ def _others(view: ConsensusView, seen: Mapping[str, Value | None]) -> Iterator[V
     return (value for name, value in seen.items() if name != view.agent and value is not None)
 
 
-def _against_most(view: ConsensusView, rng: np.random.Generator) -> Fields:
+def _against_most(view: ConsensusView, rng: "np.random.Generator") -> Fields:
     """Propose the end of the range that is farther from what most others did; the smallest if both are as far."""
     leading = most_frequent(_others(view, view.last_round))
     if leading is None:
@@ -169,12 +171,12 @@ def _against_most(view: ConsensusView, rng: np.random.Generator) -> Fields:
     return proposal(min(view.value_min, view.value_max, key=lambda end: -abs(leading - end)))
 
 
-def opposite(view: ConsensusView, rng: np.random.Generator, given: Adversary) -> Fields:
+def opposite(view: ConsensusView, rng: "np.random.Generator", given: Adversary) -> Fields:
     """Propose the end of the range that is farther from what most others proposed last."""
     return vote(view, given) if view.phase == "vote" else _against_most(view, rng)
 
 
-def oscillate(view: ConsensusView, rng: np.random.Generator, given: Oscillate) -> Fields:
+def oscillate(view: ConsensusView, rng: "np.random.Generator", given: Oscillate) -> Fields:
     """Propose one value in odd rounds, another one in even rounds."""
     if view.phase == "vote":
         return vote(view, given)
@@ -183,7 +185,7 @@ def oscillate(view: ConsensusView, rng: np.random.Generator, given: Oscillate) -
     return proposal(odd if view.round % 2 else even)
 
 
-def mimic_then_defect(view: ConsensusView, rng: np.random.Generator, given: MimicThenDefect) -> Fields:
+def mimic_then_defect(view: ConsensusView, rng: "np.random.Generator", given: MimicThenDefect) -> Fields:
     """Play like `majority` until the others agree, or a round is over; then propose what is farthest from them."""
     voting = view.phase == "vote"
     agreed = len(set(_others(view, view.this_round if voting else view.last_round))) == 1
@@ -192,19 +194,19 @@ def mimic_then_defect(view: ConsensusView, rng: np.random.Generator, given: Mimi
     return vote(view, given) if voting else _against_most(view, rng)
 
 
-def silent(view: ConsensusView, rng: np.random.Generator, given: PolicyParameters) -> Fields:
+def silent(view: ConsensusView, rng: "np.random.Generator", given: PolicyParameters) -> Fields:
     """Abstain in every round, from a value and from the vote."""
     if view.phase == "vote":
         return {"decision": "abstain"}
     return ABSTENTION
 
 
-def crash(view: ConsensusView, rng: np.random.Generator, given: Crash) -> Fields:
+def crash(view: ConsensusView, rng: "np.random.Generator", given: Crash) -> Fields:
     """Play like `majority`, and abstain from a round on, from a value and from the vote."""
     return silent(view, rng, given) if view.round >= given.round else majority(view, rng)
 
 
-def equivocate(view: Any, rng: np.random.Generator, given: Equivocate) -> Fields:
+def equivocate(view: Any, rng: "np.random.Generator", given: Equivocate) -> Fields:
     """Tell some of its peers one value and the others another, in the same round."""
     # `view` is a ConsensusView of a game that carries a message per recipient: it has `neighbors`, the names of the
     # peers that receive what the agent says.
@@ -284,7 +286,7 @@ def _voting(view: ConsensusView, value: object) -> ConsensusView:
 
 
 def _any_phase(
-    view: ConsensusView, rng: np.random.Generator, given: PolicyParameters, rule: Callable[..., Fields]
+    view: ConsensusView, rng: "np.random.Generator", given: PolicyParameters, rule: Callable[..., Fields]
 ) -> Fields:
     """Answer by a rule that knows proposals and votes."""
     if view.phase == SCORE:

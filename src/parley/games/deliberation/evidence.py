@@ -8,6 +8,7 @@ from typing import Any
 
 from parley.games.deliberation.decisions import effect_of_talking, followed, last_panel
 from parley.games.deliberation.parameters import (
+    TALK,
     DeliberationParameters,
     DeliberationTurn,
     Value,
@@ -38,9 +39,21 @@ from parley.games.parameters import Group
 from parley.text import by_number
 
 
+def _messages(entry: Mapping[str, Any]) -> Iterator[tuple[int, str, str | None]]:
+    """Yield what was said before the answers of a turn: the round, who said it, and what, None for nothing."""
+    talk = entry.get(TALK, ())
+    for number, messages in enumerate(talk, entry["round"] - len(talk)):
+        for agent, message in messages.items():
+            yield number, agent, message
+
+
 def _rows(outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     right = outcome["metrics"]["right_answer"]
     for entry in trace:
+        for number, agent, message in _messages(entry):
+            nothing = dict.fromkeys(("answer", "said", "correct"))
+            where = {"round": number, "agent": agent, "session": entry["session"], "turn": entry["turn"]}
+            yield {**where, "silent": message is None, "message": message, **nothing}
         for agent, answer in entry["answers"].items():
             said = entry["said"][agent] or {}
             yield {
@@ -259,7 +272,13 @@ def _sessions(outcome: Mapping[str, Any], trace: Sequence[DeliberationTurn]) -> 
     for _, turns in groupby(trace, lambda entry: entry["session"]):
         entries = list(turns)
         first, last = entries[0], entries[-1]
-        said = [(entry["round"], agent, of) for entry in entries for agent, of in entry["said"].items()]
+        said = list[tuple[int, str, Mapping[str, Any] | None]]()
+        for entry in entries:
+            said += [
+                (number, agent, None if text is None else {"argument": text})
+                for number, agent, text in _messages(entry)
+            ]
+            said += [(entry["round"], agent, of) for agent, of in entry["said"].items()]
         utterances = tuple(Utterance(number, agent, of) for number, agent, of in said if of is not None)
         verdict = last["verdict"]
         agents, rules = tuple(first["answers"]), first["rules"]

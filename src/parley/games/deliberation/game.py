@@ -7,6 +7,7 @@ and others', and improve theirs. They end unanimous, or hung; a hung problem may
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from math import ceil, comb, floor
 from typing import Any
 
@@ -17,20 +18,22 @@ from parley.games.deliberation.evidence import DeliberationEvidence
 from parley.games.deliberation.parameters import (
     ANOTHER_PROBLEM,
     IN_TURN,
+    TALK,
     DeliberationParameters,
     DeliberationTurn,
     DeliberationView,
     Said,
     Value,
+    message_model,
     reply_model,
     values_of,
 )
 from parley.games.deliberation.policies import POLICIES
-from parley.games.deliberation.prompts import DeliberationPrompts, phase_of, places
+from parley.games.deliberation.prompts import MESSAGE, DeliberationPrompts, phase_of, places, transcript, voted_after
 from parley.games.deliberation.turns import graded, heard_by, turn_measures, verdict
 from parley.games.parameters import BYZANTINE, HONEST, Group
 from parley.games.problems.problem import MATCHING, Problem, read_answer
-from parley.games.problems.sources import HiddenProfiles, JsonLines
+from parley.games.problems.sources import HiddenBench, HiddenProfiles, JsonLines
 from parley.policies import Ask, Reply
 from parley.policies.reply_text import MAX_FREE_TEXT
 from parley.text import by_number, one_line
@@ -82,6 +85,8 @@ class DeliberationGame(Game[DeliberationParameters]):
         parts = {name: self.network.component(place) for place, name in enumerate(names)}
         self._reach = {name: {names[other] for other in part} - {name} for name, part in parts.items()}
         self._facts = self._dealt(names)
+        self._shown = {name: self._shuffled(held) for name, held in self._facts.items()}
+        self._said = list[dict[str, str | None]]()  # by round of talk, before the answers of a turn
         self._records: Mapping[str, int] = {}  # on how many earlier problems agents are said to have been right
         if p.peer_record == "drawn":
             most, reliable = ceil(p.reliability * p.earlier), apart.permutation(names)[: len(names) // 2]
@@ -96,6 +101,11 @@ class DeliberationGame(Game[DeliberationParameters]):
         order, holders = self.rng.permutation(len(facts)), self.rng.permutation(len(names))
         held = {agent: sorted(order[place :: len(names)]) for place, agent in enumerate(holders)}
         return {name: tuple(facts[fact] for fact in held[at]) for at, name in enumerate(names)}
+
+    def _shuffled(self, held: tuple[str, ...]) -> tuple[str, ...]:
+        """Return what an agent is shown: the facts that it holds, among those that all share if there are such."""
+        known = (*self.problem.shared, *held)
+        return tuple(known[place] for place in self.rng.permutation(len(known))) if self.problem.shared else held
 
     @property
     def about(self) -> str:
@@ -175,7 +185,7 @@ class DeliberationGame(Game[DeliberationParameters]):
         times as much for an answer. So there are three independent answers for each of the game.
         """
         p = parameters
-        talks = p.turns and (p.panel_size or agents) > 1 and p.hears not in ("nobody", ANOTHER_PROBLEM)
+        talks = p.turns and not p.talk and (p.panel_size or agents) > 1 and p.hears not in ("nobody", ANOTHER_PROBLEM)
         dealt = p.facts == "dealt" and has_facts(p)  # more agents would know less each
         # What talk decides is the plurality at its end where nobody deliberates again.
         if not talks or p.redeliberations or dealt or not p.definitive:
@@ -229,12 +239,18 @@ class DeliberationGame(Game[DeliberationParameters]):
         for number in range(p.turns + 1):
             heard = heard_by(names, self._reach, p.hears, number) if number else dict.fromkeys(names, ())
             before = turns[-1] if turns else None
-            if before and p.order == IN_TURN:
+            self._said = []
+            if before and p.talk:
+                milliseconds += yield from self._talk(number, before, heard)
+                replies = yield [self._ask_after_talk(name, number, before, heard[name]) for name in names]
+                milliseconds += _slowest(replies)
+                heard = dict.fromkeys(names, ())  # nobody's answer
+            elif before and p.order == IN_TURN:
                 replies = yield from self._one_by_one(number, before, heard)
                 milliseconds += sum(reply.milliseconds for reply in replies)
             else:
                 replies = yield [self._ask(name, number, before, heard[name]) for name in names]
-                milliseconds += max((reply.milliseconds for reply in replies), default=0)
+                milliseconds += _slowest(replies)
             if self._aside:  # nobody heard of the problem at hand
                 heard = dict.fromkeys(names, ())
             turns.append(self._turn(number, before, replies, heard))
@@ -254,6 +270,62 @@ class DeliberationGame(Game[DeliberationParameters]):
             answers, texts = {**latest["answers"], name: value}, {**latest["said"], name: said}
             latest = {**latest, "answers": answers, "said": texts}
         return replies
+
+    def _talk(
+        self, number: int, before: DeliberationTurn, heard: Mapping[str, Sequence[str]]
+    ) -> Generator[list[Ask], list[Reply], int]:
+        """Keep what agents say to each other before they answer in a turn; return how long it took."""
+        milliseconds = 0
+        for place in range(self.parameters.talk):
+            asks = [
+                partial(self._ask_after_talk, name, number, before, heard[name], message=True) for name in self._panel
+            ]
+            one_by_one = not place and self.parameters.order == IN_TURN
+            self._said.append({})
+            for together in [[ask] for ask in asks] if one_by_one else [asks]:
+                replies = yield [ask() for ask in together]
+                milliseconds += _slowest(replies)
+                spoke = self._panel[len(self._said[-1]) :]
+                for name, reply in zip(spoke, replies, strict=False):
+                    text = None if reply.value is None else one_line(reply.value.model_dump()["argument"])
+                    self._said[-1][name] = text
+        return milliseconds
+
+    def _ask_after_talk(
+        self, name: str, turn: int, before: DeliberationTurn, heard: Sequence[str], message: bool = False
+    ) -> Ask:
+        """Return what an agent is asked that heard messages: for a message of its own, or for its answer."""
+        p, seat, problem = self.parameters, self._seats[name], self.problem
+        style = "cot" if name in self._by_thought else "zero_shot"
+        phase = phase_of(MESSAGE, p) if message else voted_after(phase_of(style, p))
+        texts = {each: said for messages in self._said for each, said in messages.items()}  # the last of each
+        latest = {each: problem.read(text or "") for each, text in texts.items()}
+        told = [Said(answer="", argument=m[each] or "") for m in self._said for each in (name, *heard) if each in m]
+        view = DeliberationView(
+            phase=phase.name,
+            agent=name,
+            role=seat.role,
+            turn=turn,
+            problem=problem,
+            own=latest.get(name) or before["answers"].get(name),
+            heard={peer: latest[peer] for peer in heard if peer in latest},
+            target=None if seat.role == HONEST else self.target,
+            facts=self._known(name, None, dict(enumerate(told))),
+        )
+        values = places(p, view, self._shown[name], len(self._panel), before["said"].get(name), {}, "")
+        rounds = len(self._said)
+        values |= {"messages": transcript(self._said, name, heard, p.shown_chars), "round": rounds, "rounds": p.talk}
+        written = phase.written(p.format_for(seat))
+        chars = p.argument_chars if written == "json" else MAX_FREE_TEXT
+        model = message_model(chars)
+        if not message:
+            model = reply_model(style, problem.kind, problem.options, p.answer_chars, chars)
+        number = self._round(turn) - (p.talk + 1 - rounds if message else 0)
+        return self.ask(seat, number, phase, values, model, view)
+
+    def _round(self, turn: int) -> int:
+        """Return the number of the round in which the answers of a turn are given."""
+        return self._session * self.parameters.session_rounds + turn * (1 + self.parameters.talk)
 
     def _ask_other_problems(self) -> Generator[list[Ask], list[Reply], None]:
         """Keep what the agents answer to the other problem, or on how many earlier ones they are right."""
@@ -293,13 +365,13 @@ class DeliberationGame(Game[DeliberationParameters]):
             records={peer: self._records[peer] for peer in heard if self._records},
         )
         other = self.another.question if self.another else ""
-        values = places(p, view, () if of else self._facts[name], len(self._panel), own, others, other)
+        values = places(p, view, () if of else self._shown[name], len(self._panel), own, others, other)
         # Free text is as long as its tokens, and never cut: an agent gets its own argument back as it wrote it.
         argument_chars = p.argument_chars if phase.written(p.format_for(seat)) == "json" else MAX_FREE_TEXT
         model = reply_model(style, problem.kind, problem.options, p.answer_chars, argument_chars)
-        return self.ask(seat, self._session * (p.turns + 1) + turn, phase, values, model, view)
+        return self.ask(seat, self._round(turn), phase, values, model, view)
 
-    def _known(self, name: str, own: Said | None, others: Mapping[str, Said | None]) -> tuple[str, ...]:
+    def _known(self, name: str, own: Said | None, others: Mapping[Any, Said | None]) -> tuple[str, ...]:
         """Return the facts that an agent was dealt, and those that stand word for word in what it gets."""
         texts = [said["argument"] for said in (own, *others.values()) if said is not None]
         dealt = self._facts[name]
@@ -335,7 +407,7 @@ class DeliberationGame(Game[DeliberationParameters]):
         honest = [name for name in self._panel if name in self._honest]
         read = {name: self._read(reply, self.problem) for name, reply in zip(self._panel, replies, strict=True)}
         entry: DeliberationTurn = {
-            "round": self._session * (p.turns + 1) + number,
+            "round": self._round(number),
             "session": self._session,
             "turn": number,
             "answers": {name: value for name, (value, _) in read.items()},
@@ -343,7 +415,9 @@ class DeliberationGame(Game[DeliberationParameters]):
             "heard": {name: list(peers) for name, peers in heard.items()},
             "measures": {},
         }
-        if number and p.order == IN_TURN:
+        if self._said:
+            entry["talk"] = self._said
+        elif number and p.order == IN_TURN:
             entry["in_turn"] = True
         entry["measures"] = turn_measures(self.problem, honest, before, entry, p.theta)
         if not number:
@@ -359,6 +433,7 @@ class DeliberationGame(Game[DeliberationParameters]):
                 "redeliberations": p.redeliberations,
                 "hears": p.hears,
                 **({"order": p.order} if p.order == IN_TURN else {}),
+                **({TALK: p.talk} if p.talk else {}),
                 "reading": p.reading,
                 "topology": str(p.topology),
                 "links": self._links(),
@@ -382,7 +457,13 @@ class DeliberationGame(Game[DeliberationParameters]):
         return [[names[a], names[b]] for a in nodes for b in self.network.neighbors[a] if a < b]
 
 
+def _slowest(replies: Sequence[Reply]) -> int:
+    return max((reply.milliseconds for reply in replies), default=0)
+
+
 def has_facts(parameters: DeliberationParameters) -> bool:
     """Whether any of the problems has facts that agents may hold."""
     source = parameters.problems
+    if isinstance(source, HiddenBench):  # whose file may be missed only when it is played
+        return True
     return isinstance(source, JsonLines | HiddenProfiles) and any(each.facts for each in source.stored().problems)

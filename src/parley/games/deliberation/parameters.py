@@ -22,6 +22,7 @@ from parley.policies.reply_text import ReplyModel
 from parley.text import one_line
 
 IN_TURN = "in_turn"  # of `order`
+TALK = "talk"  # the phase of messages
 ANOTHER_PROBLEM = "another_problem"  # of `hears`, and of the phase in which agents answer it
 
 
@@ -50,6 +51,13 @@ class DeliberationParameters(GameParameters):
         default="at_once",
         description="How agents speak in a turn of reflection: all at once, hearing answers of the turn before; or "
         "one after the other (in_turn), each hearing those who spoke before it as they have just answered.",
+    )
+    talk: int = newer_field(
+        default=0,
+        ge=0,
+        le=100,
+        description="Rounds of messages before the answers of each turn of reflection. Agents then hear these, and no "
+        "answers; with `order: in_turn` they speak in turn in the first round, and at once in the others.",
     )
     peer_record: Literal["none", "real", "drawn"] = newer_field(
         default="none",
@@ -125,7 +133,12 @@ class DeliberationParameters(GameParameters):
     @property
     def longest(self) -> int:
         """Rounds of the longest possible game: all turns of all panels."""
-        return (self.turns + 1) * (self.redeliberations + 1)
+        return self.session_rounds * (self.redeliberations + 1)
+
+    @property
+    def session_rounds(self) -> int:
+        """Rounds of a panel: those of answers, and those of messages before them."""
+        return 1 + self.turns * (1 + self.talk)
 
     @property
     def definitive(self) -> bool:
@@ -140,6 +153,12 @@ class DeliberationParameters(GameParameters):
             raise ValueError(f"order: {IN_TURN}: with hears: {self.hears} nobody hears who speaks first; remove it")
         if self.peer_record != "none" and (self.hears in ("nobody", ANOTHER_PROBLEM) or not self.definitive):
             raise ValueError("peer_record: needs problems with a right answer, and agents that hear others; remove it")
+        if self.talk and (
+            self.hears in ("nobody", ANOTHER_PROBLEM) or not self.definitive or self.peer_record != "none"
+        ):
+            raise ValueError(
+                "talk: needs agents that hear others, no peer_record, and problems with a right answer; remove it"
+            )
         if self.redeliberations and self.panel_size is None:
             raise ValueError(
                 "redeliberations needs a panel_size below the number of agents: a hung problem goes to another set "
@@ -151,6 +170,13 @@ class DeliberationParameters(GameParameters):
 class _DeliberationReply(ReplyModel):
     free: ClassVar[str] = "argument"
     labels: ClassVar[Mapping[str, str]] = {"policies": "Policy"}
+
+
+@cache
+def message_model(most: int) -> type[BaseModel]:
+    """Return the model of a message of at most so many characters."""
+    text = Annotated[str, Field(max_length=most)]
+    return create_model("Message", __base__=_DeliberationReply, argument=(text, ...))
 
 
 @cache
@@ -232,7 +258,8 @@ class DeliberationView:
     """What one agent may see when it is asked, as data.
 
     `own` is its last answer and `heard` are those of others that it gets, by name; None for an answer that could not
-    be read. `target` is the wrong answer that Byzantine agents are told to push, None for honest ones.
+    be read. Where agents talk, both are what the last message is, if it is an answer and nothing else. `target` is the
+    wrong answer that Byzantine agents are told to push, None for honest ones.
 
     `problem` knows the right answer, which no prompt has: scripted honest agents stand for agents of a known skill,
     and scripted adversaries must know it to be wrong on purpose. `facts` are those of the problem that the agent was
@@ -270,6 +297,7 @@ class DeliberationTurn(TypedDict):
     answers: Mapping[str, Value | None]
     said: Mapping[str, Said | None]  # None of an agent that was silent
     heard: Mapping[str, list[str]]  # whose last answers each agent got
+    talk: NotRequired[Sequence[Mapping[str, str | None]]]  # by round, what each agent said before it answered
     in_turn: NotRequired[bool]  # whether one spoke after the other, so that some heard answers of this same turn
     measures: Mapping[str, float | None]
     subject: NotRequired[Mapping[str, Any]]  # in the first turn of each: the problem, and by which rules

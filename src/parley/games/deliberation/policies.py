@@ -1,12 +1,11 @@
 """The scripted agents of the deliberation game, honest and adversarial, and what models are told as adversaries."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from pydantic import Field
 
-from parley.games.deliberation.parameters import DeliberationView, Value
+from parley.games.deliberation.parameters import TALK, DeliberationView, Value
 from parley.games.deliberation.prompts import FOLDER
 from parley.games.deliberation.turns import plurality
 from parley.games.parameters import BYZANTINE, Chance
@@ -14,6 +13,9 @@ from parley.games.prompts import text_of
 from parley.identity import stream
 from parley.policies.kinds import LLM, PolicyKind, PolicyParameters, policy_table, scripted_kind
 from parley.text import one_line
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class Solver(PolicyParameters):
@@ -29,13 +31,16 @@ class Solver(PolicyParameters):
     )
 
 
-def _reply(view: DeliberationView, value: Value | None, argument: str) -> Mapping[str, Any]:
+def _reply(view: DeliberationView, value: Value | None, argument: str, message: str = "") -> Mapping[str, Any]:
+    """Return a reply; in talk its message, by default the answer and nothing else."""
+    if view.phase == TALK:
+        return {"argument": message or value or ""}
     if view.problem.kind == "policies":
         return {"argument": argument, "policies": list(value or ())}
     return {"argument": argument, "answer": value or ""}
 
 
-def _first(view: DeliberationView, rng: np.random.Generator, accuracy: float) -> Value:
+def _first(view: DeliberationView, rng: "np.random.Generator", accuracy: float) -> Value:
     """Return a first answer: right with a chance of `accuracy`; of policies, a selection at random."""
     problem = view.problem
     if problem.answer is None:
@@ -45,7 +50,7 @@ def _first(view: DeliberationView, rng: np.random.Generator, accuracy: float) ->
 
 
 def _supported(
-    view: DeliberationView, own: tuple[str, ...], rng: np.random.Generator, conformity: float
+    view: DeliberationView, own: tuple[str, ...], rng: "np.random.Generator", conformity: float
 ) -> tuple[str, ...]:
     """Return a selection of policies after hearing others: each, by conformity, as more than half of them have it."""
     heard = [value for value in view.heard.values() if isinstance(value, tuple)]
@@ -58,7 +63,7 @@ def _supported(
     return tuple(supported) or own
 
 
-def solver(view: DeliberationView, rng: np.random.Generator, given: Solver) -> Mapping[str, Any]:
+def solver(view: DeliberationView, rng: "np.random.Generator", given: Solver) -> Mapping[str, Any]:
     """Answer right by chance; then go over to the right answer when it recognizes it, or to a majority against it."""
     value = view.own
     right = view.problem.answer
@@ -75,7 +80,7 @@ def solver(view: DeliberationView, rng: np.random.Generator, given: Solver) -> M
     return _reply(view, value, "This follows from the problem.")
 
 
-def pooler(view: DeliberationView, rng: np.random.Generator, given: PolicyParameters) -> Mapping[str, Any]:
+def pooler(view: DeliberationView, rng: "np.random.Generator", given: PolicyParameters) -> Mapping[str, Any]:
     """Tell all the facts that it knows; answer right as soon as it knows all facts of the problem, wrong before.
 
     So a group of them is right once arguments brought each fact to everybody. Without facts it is right at once.
@@ -85,7 +90,8 @@ def pooler(view: DeliberationView, rng: np.random.Generator, given: PolicyParame
     value = _first(view, rng, accuracy=1) if known else view.own
     if value is None or (not known and value == right):
         value = view.problem.wrong(rng)
-    return _reply(view, value, " ".join(one_line(fact) for fact in view.facts) or "I know nothing more.")
+    told = " ".join(one_line(fact) for fact in view.facts) or "I know nothing more."
+    return _reply(view, value, told, message=told)
 
 
 class Urn(PolicyParameters):
@@ -94,7 +100,7 @@ class Urn(PolicyParameters):
     accuracy: Chance = Field(default=0.7, description="Chance that its first answer is right.")
 
 
-def urn(view: DeliberationView, rng: np.random.Generator, given: Urn) -> Mapping[str, Any]:
+def urn(view: DeliberationView, rng: "np.random.Generator", given: Urn) -> Mapping[str, Any]:
     """Answer right by chance; then give the last answer of one of all whom it knows, itself among them, at random.
 
     So the share of right answers is a martingale (the voter model of Clifford and Sudbury, 1973): talking among such
@@ -106,7 +112,7 @@ def urn(view: DeliberationView, rng: np.random.Generator, given: Urn) -> Mapping
     return _reply(view, known[int(rng.integers(len(known)))], "So one of us said.")
 
 
-def copies(view: DeliberationView, rng: np.random.Generator, given: Urn) -> Mapping[str, Any]:
+def copies(view: DeliberationView, rng: "np.random.Generator", given: Urn) -> Mapping[str, Any]:
     """Answer each problem as all of its kind do: right by a chance that the problem decides for all of them at once.
 
     So a group of them has one vote, however many they are. It is the control of measures of how errors go together.
@@ -115,7 +121,7 @@ def copies(view: DeliberationView, rng: np.random.Generator, given: Urn) -> Mapp
     return _reply(view, answer, "This follows from the problem.")
 
 
-def follower(view: DeliberationView, rng: np.random.Generator, given: Urn) -> Mapping[str, Any]:
+def follower(view: DeliberationView, rng: "np.random.Generator", given: Urn) -> Mapping[str, Any]:
     """Answer right by chance; then give the last answer of whom it hears with the best record, of several the first.
 
     It is the control of measures that ask whether agents trust a record: nobody trusts it more.
@@ -127,7 +133,7 @@ def follower(view: DeliberationView, rng: np.random.Generator, given: Urn) -> Ma
     return _reply(view, view.heard[best], "Who was right before said so.")
 
 
-def stubborn(view: DeliberationView, rng: np.random.Generator, given: PolicyParameters) -> Mapping[str, Any]:
+def stubborn(view: DeliberationView, rng: "np.random.Generator", given: PolicyParameters) -> Mapping[str, Any]:
     """Give the same wrong answer in every turn, for the same reason."""
     return _reply(view, view.target, "I am certain of it.")
 

@@ -185,7 +185,8 @@ def check_verdict(session: Session) -> None:
             raise ValueError("its deliberation hung, and its verdict has a value or no reason")
         return
     last = max((said.round for said in session.utterances), default=-1)
-    if rules["stop_when_unanimous"] is False and last % (rules["turns"] + 1) != rules["turns"]:
+    rounds = 1 + rules["turns"] * (1 + rules.get("talk", 0))
+    if rules["stop_when_unanimous"] is False and last % rounds != rounds - 1:
         raise ValueError(f"its last utterance is of round {last}: the last turns are missing")
     final = {said.agent: said.content for said in session.utterances if said.round == last}
     malicious = rules["malicious"]

@@ -1,7 +1,8 @@
-"""Problems of files: GSM8K, the groups of DeliData, problems of one's own, and policies to choose from.
+"""Problems of files: GSM8K, the groups of DeliData, HiddenBench, one's own, and policies to choose from.
 
 GSM8K (Cobbe et al. 2021) are grade school math problems, in JSON lines or Hugging Face's parquet files; the groups of
-DeliData (Karadzhov, Stafford, Vlachos 2023), a file for each, deliberated the Wason card problem.
+DeliData (Karadzhov, Stafford, Vlachos 2023), a file for each, deliberated the Wason card problem; HiddenBench (Li,
+Naito, Shirado 2025) are hidden profiles, in one JSON file.
 
 Loaders raise UsageError that names the first row that is no problem: the same file is always the same problems.
 """
@@ -16,13 +17,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError
 
 from parley.errors import UsageError
 from parley.files import open_regular, read_columns, read_regular
 from parley.games.problems.numbers import MAX_CHARACTERS, read_number
 from parley.games.problems.problem import Problem, is_letter, question, read_choice, right_cards
 from parley.identity import digest
+from parley.policies.own_code import first_problem
 from parley.text import one_line
 from parley.text.yamlfile import FileModel, Slug, StrictModel, load_yaml, validated
 
@@ -126,6 +128,39 @@ def load_json_lines(path: Path, answers: Literal["number", "choice"], shuffle: b
         name = row.id or where.removeprefix(f"{path}: ").replace(" ", "-")  # line-1
         parts = {"question": row.question, "answer": right, "options": options, "facts": tuple(row.facts)}
         problems.append(_problem(where, id=name, kind=answers, **parts))
+    return ProblemSet(tuple(problems))
+
+
+# HiddenBench
+
+
+class _Task(BaseModel):
+    id: int
+    description: str
+    shared_information: list[_Short]
+    hidden_information: list[_Short]
+    possible_answers: list[_Short]
+    correct_answer: str
+
+
+_TASKS = TypeAdapter(list[_Task])
+
+
+def load_hidden_bench(path: Path, agents: int | None) -> ProblemSet:
+    """Return the tasks of a file of HiddenBench that are made for so many agents: one for each hidden fact."""
+    try:
+        tasks = _TASKS.validate_json(_text(path))
+    except ValidationError as error:
+        raise UsageError(f"{path}: not HiddenBench's list of tasks: {first_problem(error)}") from None
+    problems = []
+    for number, task in enumerate(tasks, 1):
+        options = tuple(task.possible_answers)
+        right = read_choice(task.correct_answer, options)
+        parts = {"question": task.description, "answer": right, "options": options}
+        parts |= {"facts": tuple(task.hidden_information), "shared": tuple(task.shared_information)}
+        problem = _problem(f"{path}: task {number}", id=f"hidden_bench-{task.id}", kind="choice", **parts)
+        if agents in (None, len(problem.facts)):
+            problems.append(problem)
     return ProblemSet(tuple(problems))
 
 

@@ -6,14 +6,16 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import combinations
 from string import ascii_uppercase
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
 from parley.games.problems.numbers import MAX_CHARACTERS, Reading, read_as, read_number
 from parley.policies.own_code import first_problem
+
+if TYPE_CHECKING:
+    import numpy as np
 
 MATCHING = "nfkc-casefold-v1"  # raised whenever the normal form of any text changes
 
@@ -52,7 +54,8 @@ class Problem:
 
     `question` is clean text, as agents are shown it. `answer` is the right answer in normal form, None for policies,
     among which none is right; of a choice it is a letter. `options` are the cards, or the choices or policies as
-    written, and empty for a number. `facts` belong to the problem, too, but an agent may hold only some of them.
+    written, and empty for a number. `facts` belong to the problem, too, but an agent may hold only some of them;
+    `shared` are other facts, which all hold.
     """
 
     id: _Text
@@ -61,6 +64,7 @@ class Problem:
     answer: str | None
     options: tuple[str, ...] = ()
     facts: tuple[_Text, ...] = Field(default=(), exclude_if=lambda facts: not facts)  # identities are older than these
+    shared: tuple[_Text, ...] = Field(default=(), exclude_if=lambda facts: not facts)
 
     @model_validator(mode="after")
     def _fits_together(self) -> "Problem":
@@ -96,7 +100,7 @@ class Problem:
         offered = self._policies()
         return sum(normal_policy(text) not in offered for text in texts)
 
-    def wrong(self, rng: np.random.Generator) -> str:
+    def wrong(self, rng: "np.random.Generator") -> str:
         """Return a plausible wrong answer: a near miss, what the card rule names, another choice, or any policy."""
         if self.kind == "policies":
             return _draw(sorted(self._policies()), rng)
@@ -184,7 +188,7 @@ def _normal(options: Sequence[str]) -> set[str]:
     return {normal_policy(option) for option in options}
 
 
-def _draw(choices: Sequence[str], rng: np.random.Generator) -> str:
+def _draw(choices: Sequence[str], rng: "np.random.Generator") -> str:
     return choices[int(rng.integers(len(choices)))]
 
 

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-import numpy as np
 from pydantic import Field, model_serializer, model_validator
 
 from parley import paths
@@ -21,6 +20,9 @@ from parley.games.problems.problem import VOWELS, Kind, Problem, letters, questi
 from parley.identity import stream
 from parley.text import one_line
 from parley.text.yamlfile import ByModel, StrictModel, models_of
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _CONSONANTS = "BCDFGHJKLMNPQRSTVWXZ"
 _EVEN, _ODD = "2468", "3579"  # no 0 and no 1, which look like letters
@@ -93,7 +95,7 @@ class _Source(StrictModel):
                 return [*found.values()][1:]
         raise UsageError(f"problems: {self}: has no {number + 1} different problems, as are needed; use others")
 
-    def _made(self, problem_id: str, rng: np.random.Generator) -> Problem:
+    def _made(self, problem_id: str, rng: "np.random.Generator") -> Problem:
         """Return the problem with this id, drawn with `rng`."""
         raise NotImplementedError
 
@@ -112,7 +114,7 @@ class Arithmetic(_Source):
 
     _answers: ClassVar[Kind] = "number"
 
-    def _made(self, problem_id: str, rng: np.random.Generator) -> Problem:
+    def _made(self, problem_id: str, rng: "np.random.Generator") -> Problem:
         """Return a calculation of `steps` operations on numbers of up to `digits` digits.
 
         Multiplication and division come first, as usual; every intermediate value is an integer, and nothing is
@@ -152,7 +154,7 @@ class Wason(_Source):
 
     _answers: ClassVar[Kind] = "cards"
 
-    def _made(self, problem_id: str, rng: np.random.Generator) -> Problem:
+    def _made(self, problem_id: str, rng: "np.random.Generator") -> Problem:
         """Return a problem with one vowel, one consonant, one even and one odd digit, in any order."""
         kinds = (VOWELS, _CONSONANTS, _EVEN, _ODD)
         drawn = [kind[int(rng.integers(len(kind)))] for kind in kinds]
@@ -348,6 +350,21 @@ class HiddenProfiles(_Lines):
         return _load(_states([data_sets.OUR_PROFILES]), data_sets.load_json_lines, data_sets.OUR_PROFILES, "choice")
 
 
+class HiddenBench(_Lines):
+    """HiddenBench: hidden profiles in which each agent gets the shared facts and one hidden fact."""
+
+    kind: Literal["hidden_bench"] = "hidden_bench"
+    agents: int | None = Field(
+        default=None, ge=2, le=100, description="Only the tasks for so many agents: those with so many hidden facts."
+    )
+
+    _answers: ClassVar[Kind] = "choice"
+
+    def _loaded(self) -> data_sets.ProblemSet:
+        file = self._folder()
+        return _load(_states([file]), data_sets.load_hidden_bench, file, self.agents)
+
+
 class Policies(_Stored):
     """Policies to put first: the problems that come with Parley, or those of a YAML file."""
 
@@ -386,7 +403,7 @@ def _order(seed: int, size: int) -> tuple[int, ...]:
     return tuple(int(place) for place in stream("problem order", seed).permutation(size))
 
 
-_Kind = Arithmetic | Wason | Gsm8k | Delidata | JsonLines | HiddenProfiles | Policies
+_Kind = Arithmetic | Wason | Gsm8k | Delidata | JsonLines | HiddenProfiles | HiddenBench | Policies
 KINDS = models_of(_Kind)
 # Alone stand those that need no path.
 ProblemSource = Annotated[

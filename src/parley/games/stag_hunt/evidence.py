@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.games.evidence import (
+    DEEDS,
     NETWORK,
     OUTCOMES_BY_BYZANTINE,
     Evidence,
@@ -239,6 +240,7 @@ _OF_BETRAYED = ("archetypes", "archetypes_by_threshold", "defection_by_group_siz
 
 
 TABLES = (
+    TableSpec("measures", "parley.games.stag_hunt.reactions:HuntDeeds", DEEDS),
     TableSpec("reactions", "parley.games.stag_hunt.reactions:Reactions", REACTIONS),
     TableSpec("behaviors", "parley.games.stag_hunt.reactions:Behaviors", BEHAVIORS),
     TableSpec("thresholds", "parley.games.stag_hunt.reactions:Thresholds"),

@@ -263,8 +263,7 @@ class StagHuntGame(Game[StagHuntParameters]):
         p, honest = self.parameters, self.honest
         hunters = sum(action == STAG for action in actions.values())
         success = hunters >= self._needed
-        worth: Mapping[Action | None, int] = {STAG: p.stag if success else p.alone, HARE: p.hare, None: 0}
-        points = {name: worth[action] for name, action in actions.items()}
+        points = p.points(actions)
         promised = [word is not None and word.casefold() in p.cooperative_words for word in map(words.get, honest)]
         done: HuntRound = {
             "round": number,

@@ -306,6 +306,12 @@ class StagHuntParameters(GameParameters):
         """Return how many of `n` players must hunt the stag for a hunt to succeed."""
         return n if self.needed == ALL else int(self.needed)
 
+    def points(self, actions: Mapping[str, Action | None]) -> dict[str, int]:
+        """Return what each player gets for the actions of all."""
+        success = list(actions.values()).count(STAG) >= self.hunters_needed(len(actions))
+        worth: Mapping[Action | None, int] = {STAG: self.stag if success else self.alone, HARE: self.hare, None: 0}
+        return {name: worth[action] for name, action in actions.items()}
+
 
 class _StagHuntReply(ReplyModel):
     free: ClassVar[str] = "reasoning"

@@ -1,9 +1,8 @@
 """The scripted players of the stag hunt, whose behavior is known exactly: honest ones, and the paper's adversary."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from pydantic import Field
 
 from parley.games.parameters import BYZANTINE, Positive, newer_field
@@ -17,6 +16,9 @@ from parley.games.stag_hunt.parameters import (
     Word,
 )
 from parley.policies.kinds import LLM, PolicyKind, PolicyParameters, policy_table, scripted_kind
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _BEYOND = "does not promise the stag and betray"
 
@@ -50,23 +52,23 @@ def _say(view: StagHuntView, word: str) -> Mapping[str, Any]:
     return {"reasoning": "", "word": word}
 
 
-def always_stag(view: StagHuntView, rng: np.random.Generator, given: PolicyParameters) -> Mapping[str, Any]:
+def always_stag(view: StagHuntView, rng: "np.random.Generator", given: PolicyParameters) -> Mapping[str, Any]:
     """Promise and hunt the stag in every round."""
     return _play(view, True)
 
 
-def always_hare(view: StagHuntView, rng: np.random.Generator, given: PolicyParameters) -> Mapping[str, Any]:
+def always_hare(view: StagHuntView, rng: "np.random.Generator", given: PolicyParameters) -> Mapping[str, Any]:
     """Announce and hunt the hare in every round."""
     return _play(view, False)
 
 
-def grim_trigger(view: StagHuntView, rng: np.random.Generator, given: PolicyParameters) -> Mapping[str, Any]:
+def grim_trigger(view: StagHuntView, rng: "np.random.Generator", given: PolicyParameters) -> Mapping[str, Any]:
     """Hunt the stag until another player is seen to hunt the hare, then the hare for ever."""
     # Its own hare is how it remembers one that its history no longer shows.
     return _play(view, not any(HARE in seen.actions.values() for seen in view.history))
 
 
-def tit_for_tat(view: StagHuntView, rng: np.random.Generator, given: PolicyParameters) -> Mapping[str, Any]:
+def tit_for_tat(view: StagHuntView, rng: "np.random.Generator", given: PolicyParameters) -> Mapping[str, Any]:
     """Hunt the stag if all others that it saw hunted the stag in the last round, and in the first round."""
     last = view.history[-1].actions if view.history else {}
     return _play(view, all(action == STAG for name, action in last.items() if name != YOU))
@@ -83,7 +85,7 @@ class WinStayLoseShift(PolicyParameters):
     )
 
 
-def win_stay_lose_shift(view: StagHuntView, rng: np.random.Generator, given: WinStayLoseShift) -> Mapping[str, Any]:
+def win_stay_lose_shift(view: StagHuntView, rng: "np.random.Generator", given: WinStayLoseShift) -> Mapping[str, Any]:
     """Hunt the stag at first; do the same again after a round that it won, and the other thing after a lost one."""
     # Also known as Pavlov: Nowak and Sigmund, Nature 364 (1993). What is a win is told by an aspiration level: Posch,
     # J. Theor. Biol. 198 (1999).
@@ -102,18 +104,18 @@ def _points(view: StagHuntView, seen: SeenRound) -> int:
     return worth.get(seen.actions[YOU] or "", 0)
 
 
-def follow_words(view: StagHuntView, rng: np.random.Generator, given: PolicyParameters) -> Mapping[str, Any]:
+def follow_words(view: StagHuntView, rng: "np.random.Generator", given: PolicyParameters) -> Mapping[str, Any]:
     """Promise the stag, and hunt it if all words of others that it sees in this round are cooperative."""
     heard = [word for name, word in view.words.items() if name != YOU]
     return _play(view, all(word is not None and word.casefold() in view.cooperative_words for word in heard))
 
 
-def coin(view: StagHuntView, rng: np.random.Generator, given: PolicyParameters) -> Mapping[str, Any]:
+def coin(view: StagHuntView, rng: "np.random.Generator", given: PolicyParameters) -> Mapping[str, Any]:
     """Promise the stag or announce the hare, and hunt either, each by a fair coin: words say nothing of actions."""
     return _play(view, rng.random() < 0.5)
 
 
-def betray(view: StagHuntView, rng: np.random.Generator, given: Betray) -> Mapping[str, Any]:
+def betray(view: StagHuntView, rng: "np.random.Generator", given: Betray) -> Mapping[str, Any]:
     """Promise the stag and hunt the hare: always, or from a round on, or by chance in each round; else the stag."""
     if view.phase == "signal":
         return _say(view, given.word)

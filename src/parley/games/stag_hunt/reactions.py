@@ -10,16 +10,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from parley.games.evidence import ANY, NONE, Indicator, TableMaker
 from parley.games.parameters import BYZANTINE
+from parley.games.promises import Deeds
 from parley.games.stag_hunt.betrayal import player_after, reaction_metrics
 from parley.games.stag_hunt.evidence import BEHAVIORS, REACTIONS
-from parley.games.stag_hunt.parameters import HuntRound, counted
+from parley.games.stag_hunt.parameters import HARE, HARE_WORD, STAG, HuntRound, counted
 from parley.statistics.differences import (
     EVERY,
     NO_PAIRS,
@@ -232,6 +233,31 @@ def _behavior(behavior: str, games: Sequence[Sequence[AgentBehavior]]) -> dict[s
         paid = mean_interval([fmean(getattr(each, what) for each in some) for some in shown])
         cells |= {what: paid.mean, f"{what}_low": paid.low, f"{what}_high": paid.high}
     return cells
+
+
+# Whether they do what they said
+
+
+class HuntDeeds(Deeds):
+    """Holds words that promise the stag, or announce the hare, against what is hunted."""
+
+    phases = ("signal", "signal_again")
+    private = "reasoning"
+    phrases: ClassVar = {STAG: ("hunt stag", "hunting stag"), HARE: ("hunt hare", "hunting hare")}
+
+    def rounds(self, trace: Trace) -> Trace:
+        """Return the rounds that count; who says what is not one word is not silent."""
+        return [{**each, "words": {**each["words"], **each["not_words"]}} for each in counted(trace)]
+
+    def promised(self, parameters: Any, word: str) -> str | None:
+        """Return the action that a word promises, whatever its case."""
+        said = word.casefold()
+        return STAG if said in parameters.cooperative_words else HARE if said == HARE_WORD else None
+
+    def points(self, parameters: Any, actions: Mapping[str, Any]) -> Mapping[str, float]:
+        """Return what each player gets for the actions of all."""
+        points: Mapping[str, float] = parameters.points(actions)
+        return points
 
 
 # By the threshold that tells archetypes

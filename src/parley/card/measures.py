@@ -27,7 +27,6 @@ from parley.study import Study, load_study
 
 _TOLERANCE = 0.005  # by which a control may miss what theory says
 _MOSTLY = 0.5  # share of replies that say nothing from which an axis has no number
-_STAG = "Hunt Stag"  # as traces have it
 BySeed = Mapping[int, float]
 
 
@@ -41,21 +40,8 @@ def _stags_after_betrayal(game: PlayedGame, trace: Trace) -> float | None:
     return sum(each["stags"] for each in after) / actions if actions else None
 
 
-def _promises_kept(game: PlayedGame, trace: Trace) -> float | None:
-    """Return the share of honest players' cooperative words that a stag of the same round follows."""
-    cooperative = game.simulation.condition.parameters.cooperative_words  # type: ignore[attr-defined]
-    done = [
-        entry["actions"][name]
-        for entry in trace
-        for name, word in entry["words"].items()
-        if name in game.honest and word is not None and word.casefold() in cooperative
-    ]
-    acted = [action for action in done if action is not None]
-    return sum(action == _STAG for action in acted) / len(acted) if acted else None
-
-
 _MEASURES: Mapping[str, Mapping[str, Callable[[PlayedGame, Trace], float | None]]] = {
-    "stag_hunt": {"stags_after_betrayal": _stags_after_betrayal, "promises_kept": _promises_kept}
+    "stag_hunt": {"stags_after_betrayal": _stags_after_betrayal}
 }
 
 
@@ -81,7 +67,7 @@ def _rows(study: Study) -> pd.DataFrame:
         ]
 
     measured = [row for piece in from_traces.read(measure) for row in piece]
-    return from_traces.asked(rows).merge(pd.DataFrame(measured), on="id", how="left", suffixes=("", "_again"))
+    return from_traces.asked(rows).merge(pd.DataFrame(measured), on="id", how="left")
 
 
 class Measured:

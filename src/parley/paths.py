@@ -17,6 +17,7 @@ from urllib.parse import quote, urlencode
 RESULTS = Path("results")
 LOGS = Path("logs")
 CONFIG = Path("config")
+CARDS = Path("cards")
 MODELS = "PARLEY_MODELS"  # the variable with the folder of prepared models
 STARTED_IN = "PARLEY_STARTED_IN"  # the variable with the folder that a run was started in, if it plays in another
 ENVS = Path("envs")

@@ -164,6 +164,8 @@ STUDIES: Mapping[str, dict[str, Any]] = {
         {"model": LISTENERS, "b": 1, "byzantine": "betray", "vary": {"cheap_talk": [True, False]}},
         {"model": "follow_words", "b": 1, "byzantine": "betray"},
     ),
+    "deliberation-copies": deliberation({"model": "copies", "vary": {"problems": PROBLEMS}}),
+    "stag-hunt-coin": stag_hunt({"model": "coin", "b": 1, "byzantine": {"name": "betray", "times": 1}}),
     "stag-hunt-short": stag_hunt({"vary": {"show_points": [True, False]}}, history_rounds=1),
     "stag-hunt-forgetful": stag_hunt({}, history_rounds=0),
     "stag-hunt-published": stag_hunt(

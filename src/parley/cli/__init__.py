@@ -12,7 +12,7 @@ from types import FrameType
 import click
 
 from parley import __version__
-from parley.cli import forks, ledger, prompts, stages, studies, user_commands
+from parley.cli import cards, forks, ledger, prompts, stages, studies, user_commands
 from parley.cli.common import print_log
 from parley.errors import FileError, GameError, ParleyError, without_keys
 from parley.text import one_line
@@ -109,6 +109,6 @@ def commands(context: click.Context) -> None:
     print_log(context)
 
 
-for module in (stages, ledger, user_commands, forks, studies, prompts):
+for module in (stages, cards, ledger, user_commands, forks, studies, prompts):
     for command in module.COMMANDS:
         commands.add_command(command)

@@ -10,6 +10,7 @@ from parley.games.deliberation.prompts import FOLDER
 from parley.games.deliberation.turns import plurality
 from parley.games.parameters import BYZANTINE, Chance
 from parley.games.prompts import text_of
+from parley.identity import stream
 from parley.policies.kinds import LLM, PolicyKind, PolicyParameters, policy_table, scripted_kind
 from parley.text import one_line
 
@@ -111,6 +112,15 @@ def urn(view: DeliberationView, rng: "np.random.Generator", given: Urn) -> Mappi
     return _reply(view, known[int(rng.integers(len(known)))], "So one of us said.")
 
 
+def copies(view: DeliberationView, rng: "np.random.Generator", given: Urn) -> Mapping[str, Any]:
+    """Answer each problem as all of its kind do: right by a chance that the problem decides for all of them at once.
+
+    So a group of them has one vote, however many they are. It is the control of measures of how errors go together.
+    """
+    answer = _first(view, stream("copies", view.problem.id), given.accuracy)
+    return _reply(view, answer, "This follows from the problem.")
+
+
 def follower(view: DeliberationView, rng: "np.random.Generator", given: Urn) -> Mapping[str, Any]:
     """Answer right by chance; then give the last answer of whom it hears with the best record, of several the first.
 
@@ -138,6 +148,7 @@ POLICIES: Mapping[str, PolicyKind] = policy_table(
     scripted_kind(solver, Solver),
     scripted_kind(pooler),
     scripted_kind(urn, Urn),
+    scripted_kind(copies, Urn),
     scripted_kind(follower, Urn),
     PolicyKind(
         "llm_persuader",

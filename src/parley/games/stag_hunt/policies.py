@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from parley.games.parameters import BYZANTINE, Positive
+from parley.games.parameters import BYZANTINE, Positive, newer_field
 from parley.games.stag_hunt.parameters import (
     HARE,
     HARE_WORD,
@@ -32,6 +32,9 @@ class Betray(PolicyParameters):
     )
     word: Word = Field(
         default="stag", description="The word that it broadcasts in every round, one of cooperative_words."
+    )
+    times: Positive | None = newer_field(
+        default=None, description="How often it betrays at most, of the rounds that it remembers; default: no limit."
     )
 
 
@@ -107,10 +110,17 @@ def follow_words(view: StagHuntView, rng: "np.random.Generator", given: PolicyPa
     return _play(view, all(word is not None and word.casefold() in view.cooperative_words for word in heard))
 
 
+def coin(view: StagHuntView, rng: "np.random.Generator", given: PolicyParameters) -> Mapping[str, Any]:
+    """Promise the stag or announce the hare, and hunt either, each by a fair coin: words say nothing of actions."""
+    return _play(view, rng.random() < 0.5)
+
+
 def betray(view: StagHuntView, rng: "np.random.Generator", given: Betray) -> Mapping[str, Any]:
     """Promise the stag and hunt the hare: always, or from a round on, or by chance in each round; else the stag."""
     if view.phase == "signal":
         return _say(view, given.word)
+    if given.times is not None and sum(seen.actions[YOU] == HARE for seen in view.history) >= given.times:
+        return _play(view, True)
     return _play(view, view.round < given.from_round or rng.random() >= given.probability)
 
 
@@ -145,5 +155,6 @@ POLICIES: Mapping[str, PolicyKind] = policy_table(
     scripted_kind(tit_for_tat, misfit=_remembers, beyond=_BEYOND),
     scripted_kind(win_stay_lose_shift, WinStayLoseShift, misfit=_knows_its_points, beyond=_BEYOND),
     scripted_kind(follow_words, needs="cheap_talk", beyond=_BEYOND),
+    scripted_kind(coin, beyond=_BEYOND),
     scripted_kind(betray, Betray, (BYZANTINE,), misfit=_never_betrays),
 )

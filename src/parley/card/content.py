@@ -1,0 +1,121 @@
+"""What a card asks (`axes.yaml`, `studies/`), and what `card.json` says: both are checked by the models here."""
+
+import json
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from parley import paths
+from parley.errors import UsageError
+from parley.files import read_regular
+from parley.study.study_file import text as schema_text
+from parley.text import one_line
+from parley.text.yamlfile import FileModel, Listed, Slug, load_yaml, validated
+
+FOLDER = Path(str(files("parley.card")))
+SCHEMA = "card"
+
+
+class Axis(FileModel):
+    """One axis of the card: a share or rate, the difference of two, or a number of votes."""
+
+    name: Slug
+    label: str
+    question: str
+    means: str  # a sentence with {value}
+    study: str = ""  # without one: all
+    measure: str
+    where: dict[str, Listed[Any]] = Field(default={})
+    against: dict[str, Listed[Any]] = Field(default={})  # of a difference: the other side
+    unit: str = ""
+    scale: Annotated[list[float], Field(min_length=2, max_length=2)] = Field(default=[0, 1])
+    smallest: float  # difference between two cards that matters
+    ends: Annotated[list[str], Field(min_length=2, max_length=2)]  # references: of chance, and the best that is known
+    control: dict[str, float] = Field(default={})  # references whose value theory knows
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The least and the greatest value."""
+        return (-1.0, 1.0) if self.against else (self.scale[0], self.scale[1])
+
+
+class Definition(FileModel):
+    """The content of axes.yaml."""
+
+    card: int
+    quick: int
+    references: dict[Slug, dict[str, Any]]  # policies by study, as a grid has them
+    adversary: str
+    axes: list[Axis]
+
+
+@cache
+def definition() -> Definition:
+    """Return what this version of the card asks."""
+    return validated(Definition, load_yaml(FOLDER / "axes.yaml"), "axes.yaml")
+
+
+class Result(FileModel):
+    """One axis of one model's card; its limits are of 95%."""
+
+    axis: Slug = Field(description="The axis; docs/how-to/card.md says what each asks.")
+    value: float | None = Field(description="Its number: null where `reason` says why there is none.")
+    low: float | None = Field(description="95% limit.")
+    high: float | None = Field(description="95% limit.")
+    reason: str = Field(default="", max_length=300, description="Why there is no number.")
+    note: str = Field(default="", max_length=300, description="What else to know of the number.")
+    games: int = Field(description="Games of the model.")
+    by_seed: dict[int, float] = Field(description="The number by seed, for cards that are compared.")
+    smallest: float = Field(description="The smallest difference between two cards that matters.")
+    power: float | None = Field(
+        description="Chance to find that difference between two such cards: independent, corrected, about one half."
+    )
+    noise: float | None = Field(
+        description="Two cards of one model differ by less than this in 95% of cases, by seeds and sampling alone."
+    )
+    chance: float | None = Field(description="What the reference at the low end reached on the same seeds.")
+    best: float | None = Field(description="What the reference at the high end reached.")
+    failed: list[str] = Field(default=[], description="Controls that did not reach what theory says.")
+
+
+class Card(FileModel):
+    """The content of card.json."""
+
+    card: int = Field(description="Version of the card. Cards of different versions are not compared.")
+    parley: str = Field(description="Version of Parley.")
+    name: Slug = Field(description="The model, as its entry is called, or the scripted reference.")
+    model: dict[str, Any] = Field(description="What it is: the hash of its bytes, or its name at a service.")
+    answered: list[str] = Field(description="What answered.")
+    quick: bool = Field(description="Whether few seeds were played.")
+    date: str = Field(description="When the last of its games began (UTC).")
+    records: str = Field(description="SHA-256 over the content digests of all records.")
+    axes: list[Result]
+
+    @property
+    def failed(self) -> list[str]:
+        """The axes of which a control failed."""
+        return [each.axis for each in self.axes if each.failed]
+
+
+def read_card(path: Path) -> Card:
+    """Return a card; raises UsageError if there is none, or it is none."""
+    try:
+        content = json.loads(read_regular(path))
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or error
+        raise UsageError(f"{path}: no card: {one_line(str(said), 100)}; name a card.json") from None
+    return validated(Card, content, str(path))
+
+
+def card_text(card: Card) -> str:
+    """Return a card as it stands in its file."""
+    return json.dumps(card.model_dump(mode="json"), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+if __name__ == "__main__":
+    file = paths.schema(SCHEMA)
+    file.write_text(schema_text(Card.model_json_schema()), encoding="utf-8")
+    print(file)

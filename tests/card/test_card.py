@@ -1,0 +1,162 @@
+"""The card: axes of scripted players whose values theory knows, what a card cannot know, and two cards compared."""
+
+import json
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from parley import paths
+from parley.card import measures, play
+from parley.card.content import FOLDER, Card, Result, card_text, definition, read_card
+from parley.card.measures import make_card
+from parley.card.page import comparison_lines, html, markdown
+from parley.engine.models import load_models
+from parley.errors import UsageError
+from parley.play.simulate import simulate_shard
+from parley.statistics.differences import SamplePair
+from parley.study import load_study
+from parley.study.study_file import text as schema_text
+from parley.text.yamlfile import load_yaml
+from support import REPOSITORY
+
+# All that decides what is played and what a number means. Where this changes, raise `card` in axes.yaml, and make the
+# shipped cards anew.
+FROZEN = {1: "cd30ae4fe2571910"}
+SHIPPED = sorted((FOLDER / "shipped").glob("*.json"))
+Carded = Callable[..., Card]
+
+
+@pytest.fixture
+def carded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Carded:
+    """Return the card of a reference that plays alone, of so many seeds."""
+
+    def make(name: str, seeds: int) -> Card:
+        alone = {name: definition().references[name]}
+        asked = definition().model_copy(update={"references": alone, "quick": seeds})
+        for module in (measures, play):
+            monkeypatch.setattr(module, "definition", lambda: asked)
+        files = play.write_studies(tmp_path / name, name, None, paths.OWN_MODELS, quick=True)
+        for file in files:
+            with paths.rooted(paths.home(file)):
+                study = load_study(file, needs_weights=False)
+                for engine, number in sorted(set(study.shards().values())):
+                    simulate_shard(study, engine, number)
+        return make_card(files, name, quick=True)
+
+    return make
+
+
+def _values(card: Card) -> dict[str, float | None]:
+    return {each.axis: each.value for each in card.axes}
+
+
+@pytest.mark.slow
+@pytest.mark.promise("Axes of a card have the values that theory knows: of majority, copies and grim trigger.")
+def test_axes_of_scripted_players_have_the_values_that_theory_knows(carded: Carded) -> None:
+    majority = carded("majority", 6)
+    assert _values(majority) | {"hold": None} == {
+        **{"agree": 1, "scale": 0, "hold": None, "calm": 0, "form": 1, "repeat": 1},
+    }
+    copies = carded("copies", 48)
+    assert (_values(copies)["votes"], _values(copies)["together"]) == (1, 0)
+    grim = carded("grim_trigger", 6)
+    assert (_values(grim)["recover"], _values(grim)["promises"], _values(grim)["see"]) == (0, 1, 0)
+    assert not [each for card in (majority, copies, grim) for each in card.failed]
+    agree = majority.axes[0]
+    assert (agree.games, len(agree.by_seed), agree.chance) == (12, 6, None)
+    assert agree.low is not None
+    assert agree.low < 1
+
+
+@pytest.mark.promise("Two cards are compared by seed, corrected over all axes: of a card and itself nothing differs.")
+def test_two_cards_are_compared_by_seed() -> None:
+    majority, chance = (read_card(FOLDER / "shipped" / f"{name}.json") for name in ("majority", "random"))
+    assert not any("differs" in line for line in comparison_lines(majority, majority))
+    lines = {line.split()[0]: line for line in comparison_lines(majority, chance)}
+    assert "differs" in lines["agree"]
+    assert "open" in lines["scale"]
+    assert "pooled" in lines["not"]
+
+
+def _card(**updates: object) -> Card:
+    return read_card(SHIPPED[0]).model_copy(update=updates)
+
+
+@pytest.mark.promise("Cards of different versions are not compared.")
+def test_cards_of_different_versions_are_not_compared() -> None:
+    with pytest.raises(UsageError, match="different versions"):
+        comparison_lines(_card(), _card(card=2, name="other"))
+
+
+@pytest.mark.promise("An axis of a card whose replies were mostly unusable has no number, but the reason.")
+@pytest.mark.parametrize(
+    ("usable", "degenerate", "said"),
+    [(0.4, 0.0, "60% of its replies could not be used"), (1.0, 0.7, "degenerate"), (0.9, 0.1, "")],
+)
+def test_an_axis_of_unusable_replies_has_a_reason(usable: float, degenerate: float, said: str) -> None:
+    agree = definition().axes[0]
+    rows = pd.DataFrame({"usable": [usable], "degenerate_share": [degenerate]})
+    reason = measures._reason(agree, rows, {0: 1.0})
+    assert said in reason
+    assert bool(reason) == bool(said)
+
+
+@pytest.mark.promise("A card of which a control failed has a mark, and no card has a total.")
+def test_a_failed_control_is_marked() -> None:
+    card = _card()
+    failed = card.axes[0].model_copy(update={"failed": ["majority reached 0.5, and theory says 1"]})
+    marked = card.model_copy(update={"axes": [failed, *card.axes[1:]], "name": "<b>"})
+    assert "control failed" in html(marked, [])
+    assert "control failed" in markdown(marked)
+    assert "control failed" not in html(card, []) + markdown(card)
+    assert "<b>" not in html(marked, [])
+    assert not {"total", "score"} & {*Card.model_fields, *Result.model_fields}
+
+
+def test_a_difference_of_shares_has_the_limits_of_pairs() -> None:
+    scale = next(axis for axis in definition().axes if axis.name == "scale")
+    alike = pd.Series([1.0, 1.0, 1.0, 0.0]).to_numpy()
+    value, low, high = measures.interval(scale, dict.fromkeys(range(4), 0.0), SamplePair({}, alike, alike, "rate"))
+    assert (value, low) == (0, -high)
+    assert 0 < high < 1
+
+
+@pytest.mark.promise("What a card plays and asks is frozen under its version.")
+def test_what_a_card_asks_is_frozen() -> None:
+    files = [FOLDER / "axes.yaml", *sorted((FOLDER / "studies").glob("*.yaml"))]
+    content = json.dumps([load_yaml(file) for file in files], sort_keys=True)
+    assert FROZEN[definition().card] == sha256(content.encode()).hexdigest()[:16]
+
+
+def test_shipped_cards_are_of_this_version() -> None:
+    assert {file.stem for file in SHIPPED} >= {"majority", "flood_min", "random", "grim_trigger", "copies"}
+    for file in SHIPPED:
+        card = read_card(file)
+        assert (card.card, card.name, card.failed) == (definition().card, file.stem, [])
+        assert card_text(card) == file.read_text(encoding="utf-8")
+
+
+def test_the_schema_says_what_a_card_is() -> None:
+    stored = (REPOSITORY / paths.schema("card")).read_text(encoding="utf-8")
+    assert stored == schema_text(Card.model_json_schema()), "run: python -m parley.card.content"
+
+
+def test_a_model_plays_some_four_hundred_games(tmp_path: Path) -> None:
+    entry = load_models(paths.OWN_MODELS)["smollm2-135m"]
+    games = []
+    for quick in (True, False):  # the same folder: what was quick goes on
+        files = play.write_studies(tmp_path, "smollm2-135m", entry, paths.OWN_MODELS, quick)
+        with paths.rooted(paths.home(files[0])):
+            studies = [load_study(file, needs_weights=False) for file in files]
+        games.append([each.id for study in studies for each in study.simulations() if each.condition.models])
+        assert f"{len(games[-1])} games" in play.estimate_line(studies, "smollm2-135m")
+    assert {*games[0]} < {*games[1]}
+    assert (len(games[0]), 350 < len(games[1]) < 450) == (30, True)
+
+
+def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="majority"):
+        play.write_studies(tmp_path, "majorty", None, paths.OWN_MODELS, quick=False)

@@ -1,6 +1,7 @@
 """The card: axes of scripted players whose values theory knows, what a card cannot know, and two cards compared."""
 
 import json
+import shutil
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from parley import paths
 from parley.card import measures, play
-from parley.card.content import FOLDER, Card, Result, card_text, definition, read_card
+from parley.card.content import FOLDER, Axis, Card, Result, card_text, definition, read_card
 from parley.card.measures import make_card
 from parley.card.page import comparison_lines, html, markdown
 from parley.engine.models import load_models
@@ -21,6 +22,7 @@ from parley.study import load_study
 from parley.study.study_file import text as schema_text
 from parley.text.yamlfile import load_yaml
 from support import REPOSITORY
+from support.commands import Parley, one_line_error
 
 # All that decides what is played and what a number means. Where this changes, raise `card` in axes.yaml, and make the
 # shipped cards anew.
@@ -78,7 +80,7 @@ def test_two_cards_are_compared_by_seed() -> None:
     lines = {line.split()[0]: line for line in comparison_lines(majority, chance)}
     assert "differs" in lines["agree"]
     assert "open" in lines["scale"]
-    assert "pooled" in lines["not"]
+    assert "pooled" in lines["no"]
 
 
 def _card(**updates: object) -> Card:
@@ -155,6 +157,50 @@ def test_a_model_plays_some_four_hundred_games(tmp_path: Path) -> None:
         assert f"{len(games[-1])} games" in play.estimate_line(studies, "smollm2-135m")
     assert {*games[0]} < {*games[1]}
     assert (len(games[0]), 350 < len(games[1]) < 450) == (30, True)
+
+
+def test_all_that_an_entry_says_is_kept(tmp_path: Path) -> None:
+    """Also what is no part of a model's identity."""
+    entry = load_models(paths.OWN_MODELS)["smollm2-135m"].model_copy(update={"gpus": 4, "note": "mine"})
+    entry.model_fields_set.update({"gpus", "note"})
+    play.write_studies(tmp_path, "small", entry, paths.OWN_MODELS, quick=True)
+    written = load_models(tmp_path / "config" / "models.yaml")["small"]
+    assert (written.gpus, written.note, written.identity()) == (4, "mine", entry.identity())
+    with pytest.raises(UsageError, match="rename the entry"):
+        play.write_studies(tmp_path, "knows", entry, paths.OWN_MODELS, quick=True)
+
+
+def test_a_full_card_is_not_replaced_by_a_quick_one(parley: Parley, folder: Path) -> None:
+    (folder / "cards/majority").mkdir(parents=True)
+    shutil.copy(next(each for each in SHIPPED if each.stem == "majority"), folder / "cards/majority/card.json")
+    assert "leave out --quick" in one_line_error(parley("card", "majority", "--quick"), 2)
+
+
+def test_what_is_missing_is_not_the_same_again() -> None:
+    rows = pd.DataFrame({"model": "m", "seed": [1, 1, 2, 3, 3], "outcome": list("aabab"), "rounds": 1})
+    assert measures.same_end(rows, 2).dropna().tolist() == [1, 1, 0, 0]
+
+
+def test_a_control_without_games_has_failed() -> None:
+    class Games:
+        name = "model"
+
+        def value(self, axis: Axis, player: str) -> tuple[dict[int, float], None]:
+            return ({1: 1.0} if player == self.name else {}), None
+
+        def of(self, axis: Axis, player: str) -> pd.DataFrame:
+            return pd.DataFrame({"usable": [1.0], "degenerate_share": 0.0, "n": 4, "b": 0, "prompt": "none_exist"})
+
+    assert all("no games" in why for why in measures._result(definition().axes[0], Games()).failed)  # type: ignore[arg-type]
+
+
+def test_shares_of_many_seeds_have_limits_as_they_vary() -> None:
+    """Wilson's, which are for yes or no, would be [33, 70]."""
+    promises = next(axis for axis in definition().axes if axis.name == "promises")
+    value, low, high = measures.interval(promises, {seed: 0.45 + 0.1 * (seed % 2) for seed in range(24)}, None)
+    assert value == pytest.approx(0.5)
+    assert high - value == pytest.approx(value - low)
+    assert 0.02 < value - low < 0.03
 
 
 def test_what_is_no_model_is_refused(tmp_path: Path) -> None:

@@ -92,6 +92,9 @@ class Card(FileModel):
     quick: bool = Field(description="Whether few seeds were played.")
     date: str = Field(description="When the last of its games began (UTC).")
     records: str = Field(description="SHA-256 over the content digests of all records.")
+    missing: int = Field(
+        default=0, description="Games of the model that are not played, or whose records cannot be used."
+    )
     axes: list[Result]
 
     @property

@@ -55,8 +55,7 @@ def _rows(study: Study) -> pd.DataFrame:
     rows["usable"] = 1 - (rows["failed_replies"] / replies).astype(float)
     rows["degenerate_share"] = (rows["degenerate"] / replies).astype(float) if "degenerate" in rows else math.nan
     if study.repeats > 1:
-        ends = rows.groupby(["model", "seed"])[["outcome", "rounds"]]
-        return rows.assign(same_end=(ends.transform("nunique") == 1).all(axis=1).astype(float))
+        return rows.assign(same_end=same_end(rows, study.repeats))
     from_traces = FromTraces(records.study, games)
     own = _MEASURES.get(study.game.name, {})
 
@@ -91,6 +90,15 @@ class Measured:
             if axis.study in ("", short) and label is not None:
                 found.append(rows[rows["model"] == label])
         return pd.concat(found) if found else pd.DataFrame()
+
+    def missing(self, player: str) -> int:
+        """Return how many games of a player are not there, or cannot be used."""
+        planned, there = 0, 0
+        for short, study in self.studies.items():
+            label = self._label(short, player)
+            planned += sum(len(each.seeds) for each in study.conditions if each.axes["model"] == label)
+            there += int((self.rows[short]["model"] == label).sum())
+        return planned - there
 
     def _label(self, study: str, player: str) -> str | None:
         """Return what a player is called in a study; None where it does not play."""
@@ -131,6 +139,13 @@ def _chosen(rows: pd.DataFrame, where: Mapping[str, Sequence[Any]]) -> pd.DataFr
     return rows
 
 
+def same_end(rows: pd.DataFrame, repeats: int) -> pd.Series:
+    """Return by game whether all repeats of its seed ended alike, in the same round; NaN where one is missing."""
+    ends = rows.groupby(["model", "seed"])[["outcome", "rounds"]]
+    same = (ends.transform("nunique") == 1).all(axis=1).astype(float)
+    return same.where(ends.transform("size") == repeats)
+
+
 def make_card(files: Sequence[Path], name: str, quick: bool) -> Card:
     """Return the card of a model from the records of its studies; raises RecordError where nothing is played."""
     games = Measured(files, name)
@@ -148,6 +163,7 @@ def make_card(files: Sequence[Path], name: str, quick: bool) -> Card:
         quick=quick,
         date=str(own["started"].max())[:10],
         records=digest(sorted({each for rows in games.rows.values() for each in rows["digest"]})),
+        missing=games.missing(name),
         axes=results,
     )
 
@@ -162,7 +178,9 @@ def _result(axis: Axis, games: Measured) -> Result:
     failed = []
     for reference, known in axis.control.items():
         reached = _mean(axis, games.value(axis, reference)[0])
-        if reached is not None and abs(reached - known) > _TOLERANCE:
+        if reached is None:
+            failed.append(f"{reference} has no games that can be used")
+        elif abs(reached - known) > _TOLERANCE:
             failed.append(f"{reference} reached {reached:g}, and theory says {known:g}")
     degenerate = float(rows["degenerate_share"].mean()) if len(rows) else math.nan
     return Result(
@@ -199,17 +217,18 @@ def _reason(axis: Axis, rows: pd.DataFrame, by_seed: BySeed) -> str:
 
 
 def interval(axis: Axis, by_seed: BySeed, sides: SamplePair | None) -> tuple[float, float, float]:
-    """Return an axis's number with its 95% limits: Wilson's of shares, t of votes, of a difference those of pairs."""
+    """Return an axis's number with its 95% limits: of pairs, of a rate Wilson's, else t."""
     values = np.array(list(by_seed.values()))
     least, most = axis.limits
     if sides is not None:
-        row = compare([sides]).iloc[0]
-        return float(row["difference"]), float(row["low"]), float(row["high"])
-    if axis.unit:
+        found = tuple(compare([sides]).iloc[0][["difference", "low", "high"]])
+    elif axis.unit or _says_how_it_varies(values):
         each = mean_interval(values)
-        return tuple(float(min(max(number, least), most)) for number in (each.mean, each.low, each.high))  # type: ignore[return-value]
-    low, high = wilson_of_mean(values.mean(), len(values))
-    return float(values.mean()), float(low), float(high)
+        found = (each.mean, each.low, each.high)
+    else:
+        found = (values.mean(), *wilson_of_mean(values.mean(), len(values)))
+    value, low, high = (float(min(max(number, least), most)) for number in found)
+    return value, low, high
 
 
 def _mean(axis: Axis, by_seed: BySeed) -> float | None:
@@ -226,10 +245,15 @@ def _power(axis: Axis, by_seed: BySeed) -> float | None:
     half, the hardest.
     """
     level, values = (1 - CONFIDENCE) / len(definition().axes), np.array(list(by_seed.values()))
-    if len(values) >= PILOT and not np.isin(values, (0, 1)).all() and values.std() > 0:
+    if _says_how_it_varies(values):
         return power_of_differences(len(values), values * math.sqrt(2), axis.smallest, level, share=not axis.unit)
     half = axis.smallest / 2
     return None if axis.unit else power_of_rates(len(values), Rates(0.5 - half, 0.5 + half, 0.0), level)
+
+
+def _says_how_it_varies(values: "np.ndarray[Any, Any]") -> bool:
+    """Whether there are enough seeds, whose values are no mere yes and no: Wilson's limits would be far too wide."""
+    return len(values) >= PILOT and not np.isin(values, (0, 1)).all() and float(values.std()) > 0
 
 
 def _number(value: float) -> float | None:

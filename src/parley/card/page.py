@@ -67,7 +67,7 @@ def about(card: Card) -> str:
     games = sum(each.games for each in card.axes if each.axis == "form")
     quick = ", quick: few games, wide intervals" if card.quick else ""
     answered = f"; answered by {', '.join(card.answered)}" if card.answered else ""
-    played = f"{games} games{quick}"
+    played = f"{games} games{f', {card.missing} more are missing' if card.missing else ''}{quick}"
     return one_line(f"Card {card.card}, {card.date}, {played}; {model}{answered}; Parley {card.parley}", 400)
 
 
@@ -79,7 +79,7 @@ def _listed(card: Card) -> Iterator[tuple[Axis, Result]]:
 def markdown(card: Card) -> str:
     """Return a card as Markdown, for the README of a model."""
     lines = [f"## Parley card of {card.name}", "", about(card), ""]
-    lines += ["| axis | 95% interval | chance | best known |", "|---|---|---|---|"]
+    lines += ["| axis | 95% interval | low end | high end |", "|---|---|---|---|"]
     for axis, result in _listed(card):
         ends = (_end(axis, each) for each in (result.chance, result.best))
         mark = " (**a control failed**)" if result.failed else ""
@@ -161,7 +161,11 @@ def comparison_lines(first: Card, second: Card) -> list[str]:
     there = {row[0] for row in rows}
     unlike = [axis.name for axis in definition().axes if axis.name not in there]
     lines = table(("axis", "seeds", first.name, second.name, "difference", "p (Holm)", ""), rows)
-    return [*lines, *([f"not in both: {', '.join(unlike)}"] if unlike else [])]
+    lines += [f"no number of both on one seed: {', '.join(unlike)}"] if unlike else []
+    for card in (first, second):
+        lines += [f"{card.name}: {card.missing} games are missing"] if card.missing else []
+        lines += [f"{card.name}: a control failed: do not trust {', '.join(card.failed)}"] if card.failed else []
+    return lines
 
 
 def _samples(axis: Axis, first: BySeed, second: BySeed) -> SamplePair:

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import to_jsonable_python
+
 import parley
 from parley import paths
 from parley.analysis.made_by import Cost, Costs, played
@@ -28,10 +30,16 @@ def write_studies(folder: Path, name: str, entry: ModelEntry | None, models_file
     references = definition().references
     if entry is None and name not in references:
         raise UsageError(f"card: {name}: no entry of the models file, and no reference; {choose(name, references)}")
+    if entry is not None and name in references:
+        raise UsageError(
+            f"{models_file}: models.{name}: a scripted reference of cards has this name; rename the entry"
+        )
     config = folder / paths.CONFIG
     config.mkdir(parents=True, exist_ok=True)
     if entry is not None:
-        written_entry = _absolute(entry.model_dump(mode="json", exclude_unset=True), models_file.parent)
+        # Not model_dump(), which leaves out what does not belong to a model's identity: prices, GPUs, a dialect, ...
+        given = to_jsonable_python({field: getattr(entry, field) for field in sorted(entry.model_fields_set)})
+        written_entry = _absolute(given, models_file.parent)
         _write(config / "models.yaml", yaml_text({"models": {name: written_entry}}))
     written = []
     for file in sorted((FOLDER / "studies").glob("*.yaml")):

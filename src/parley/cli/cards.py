@@ -46,6 +46,8 @@ def card(names: tuple[str, ...], quick: bool, compare: bool, models: Path) -> No
         raise UsageError(f"card: name the model first, then options: parley card MODEL {model}")
     name, entry = common.unfiled_model(model, models) or (model, known_models(models).get(model))
     folder = paths.CARDS / name
+    if quick and (folder / "card.json").is_file() and not read_card(folder / "card.json").quick:
+        raise UsageError(f"{folder / 'card.json'}: is of all games; leave out --quick, which would make it of a few")
     files = write_studies(folder, name, entry, models, quick)
     studies = []
     for file in files:

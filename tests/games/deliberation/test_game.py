@@ -49,6 +49,7 @@ OUT_OF_RANGE: list[dict[str, Any]] = [
     {"peer_record": "drawn", "hears": "nobody"},
     {"peer_record": "real", "problems": "policies"},
     {"reliability": 0.5, "peer_record": "drawn"},
+    {"talk": 2, "turns": 0},
 ]
 
 

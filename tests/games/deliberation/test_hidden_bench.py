@@ -64,6 +64,13 @@ def test_its_file(file: Path) -> None:
     file.write_text(json.dumps([task(0, correct_answer="by air")]), encoding="utf-8")
     with pytest.raises(UsageError, match=r"bench.json: task 1: .*answer"):
         HiddenBench(path=str(file)).check()
+    for tasks, said in (
+        ([task(0), task(0)], "task 2: id: 0 is that of another"),
+        ([task(0, possible_answers=["A", "B"], correct_answer="A")], "task 1: choices: 'A'"),
+    ):
+        file.write_text(json.dumps(tasks), encoding="utf-8")
+        with pytest.raises(UsageError, match=said):
+            HiddenBench(path=str(file)).check()
     file.write_text('{"id": 1}', encoding="utf-8")
     with pytest.raises(UsageError, match=r"bench.json: not HiddenBench's list of tasks"):
         HiddenBench(path=str(file)).check()
@@ -121,6 +128,9 @@ def test_a_group_is_right_before_and_after_as_its_records_say(study_factory: Stu
             elif max(map(before.count, {*before} - {answer}), default=0) > 2:
                 assert rates[1] == 0, "the majority stays wrong"
         summarize(study)
+        assert not len(read_table(study.name, "conformity"))  # they heard no answers
+        assert "conformity" not in [figure.name for figure in study.figures]
+        assert read_table(study.name, "measures")["corrected_after_hearing"].isna().all()
         table = read_table(study.name, "measures").groupby("facts")[["first_accuracy", "last_accuracy"]].mean()
         for facts, pairs in right.items():
             means = [sum(rates) / len(pairs) for rates in zip(*pairs, strict=True)]

@@ -14,7 +14,14 @@ from itertools import pairwise
 from typing import Any
 
 from parley.games.base import Outcome
-from parley.games.deliberation.parameters import DeliberationParameters, DeliberationTurn, Value, value_text, values_of
+from parley.games.deliberation.parameters import (
+    TALK,
+    DeliberationParameters,
+    DeliberationTurn,
+    Value,
+    value_text,
+    values_of,
+)
 from parley.games.deliberation.turns import (
     chance_right,
     diagnosis,
@@ -140,7 +147,7 @@ def effect_of_talking(
         "right_voted_out": present and last != right,
         "right_to_wrong_changes": lost,
         "wrong_to_right_changes": gained,
-        "corrected_after_hearing": heard_first,
+        "corrected_after_hearing": None if any(TALK in turn for turn in turns) else heard_first,  # no answer was heard
     }
 
 

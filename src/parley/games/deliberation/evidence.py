@@ -246,6 +246,7 @@ FIGURES = (
 # What they show needs problems that have a right answer, or that have none.
 _OF_RIGHT_ANSWERS = ("accuracy_by_turn", "deliberation_gain", "effective_votes", "conformity")
 _OF_POLICIES = ("confidence_by_turn",)
+_OF_HEARD_ANSWERS = ("conformity",)
 
 
 TABLES = (
@@ -304,7 +305,8 @@ class DeliberationEvidence(Evidence[DeliberationParameters, DeliberationTurn]):
     def shows(self, figure: FigureSpec, parameters: DeliberationParameters, groups: Sequence[Group]) -> bool:
         """Return whether the figure is of right answers, or of policies, as the problems are."""
         shown = super().shows(figure, parameters, groups)
-        return shown and figure.name not in (_OF_POLICIES if parameters.definitive else _OF_RIGHT_ANSWERS)
+        lacking = _OF_POLICIES if parameters.definitive else _OF_RIGHT_ANSWERS
+        return shown and figure.name not in (*lacking, *(_OF_HEARD_ANSWERS if parameters.talk else ()))
 
     def series(
         self, outcome: Mapping[str, Any], trace: Sequence[DeliberationTurn]

@@ -153,6 +153,8 @@ class DeliberationParameters(GameParameters):
             raise ValueError(f"order: {IN_TURN}: with hears: {self.hears} nobody hears who speaks first; remove it")
         if self.peer_record != "none" and (self.hears in ("nobody", ANOTHER_PROBLEM) or not self.definitive):
             raise ValueError("peer_record: needs problems with a right answer, and agents that hear others; remove it")
+        if self.talk and not self.turns:
+            raise ValueError("talk: with turns: 0 nobody answers after it; set turns: 1, or remove it")
         if self.talk and (
             self.hears in ("nobody", ANOTHER_PROBLEM) or not self.definitive or self.peer_record != "none"
         ):

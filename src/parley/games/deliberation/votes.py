@@ -14,7 +14,7 @@ import pandas as pd
 import scipy
 
 from parley.games.deliberation.decisions import last_panel
-from parley.games.deliberation.parameters import DeliberationTurn, values_of
+from parley.games.deliberation.parameters import TALK, DeliberationTurn, values_of
 from parley.games.deliberation.turns import heard_values
 from parley.games.evidence import ANY, TableMaker
 from parley.statistics.clustered import rate_limits, standardized
@@ -140,6 +140,8 @@ def _given_again(
     them was taken over (with nobody against it, whether it was given up), whether it was right, and is now wrong.
     """
     for before, after in pairwise(turns):
+        if TALK in after:  # they heard messages, and no answers
+            continue
         for name, old, new in zip(names, values_of(before, names), values_of(after, names), strict=True):
             if old is None or new is None:  # silence is no change of mind
                 continue

@@ -122,9 +122,8 @@ def load_json_lines(path: Path, answers: Literal["number", "choice"], shuffle: b
     for where, row in _json_lines(path, _Own):
         options, answer = tuple(row.choices), str(row.answer)
         right = read_number(answer) if answers == "number" else read_choice(answer, options)
-        if shuffle and (letter := next((option for option in options if is_letter(option, options)), None)):
-            remedy = "it could be the letter of another choice; give each more words, or set shuffle: false"
-            raise UsageError(f"{where}: choices: {letter!r}: {remedy}")
+        if shuffle:
+            _refuse_letters(where, options)
         name = row.id or where.removeprefix(f"{path}: ").replace(" ", "-")  # line-1
         parts = {"question": row.question, "answer": right, "options": options, "facts": tuple(row.facts)}
         problems.append(_problem(where, id=name, kind=answers, **parts))
@@ -152,9 +151,13 @@ def load_hidden_bench(path: Path, agents: int | None) -> ProblemSet:
         tasks = _TASKS.validate_json(_text(path))
     except ValidationError as error:
         raise UsageError(f"{path}: not HiddenBench's list of tasks: {first_problem(error)}") from None
-    problems = []
+    problems, known = [], set[int]()
     for number, task in enumerate(tasks, 1):
         options = tuple(task.possible_answers)
+        _refuse_letters(f"{path}: task {number}", options)  # choices are shuffled
+        if task.id in known:
+            raise UsageError(f"{path}: task {number}: id: {task.id} is that of another task; remove one of them")
+        known.add(task.id)
         right = read_choice(task.correct_answer, options)
         parts = {"question": task.description, "answer": right, "options": options}
         parts |= {"facts": tuple(task.hidden_information), "shared": tuple(task.shared_information)}
@@ -162,6 +165,12 @@ def load_hidden_bench(path: Path, agents: int | None) -> ProblemSet:
         if agents in (None, len(problem.facts)):
             problems.append(problem)
     return ProblemSet(tuple(problems))
+
+
+def _refuse_letters(where: str, options: Sequence[str]) -> None:
+    if letter := next((option for option in options if is_letter(option, options)), None):
+        remedy = "it could be the letter of another choice; give each more words, or set shuffle: false"
+        raise UsageError(f"{where}: choices: {letter!r}: {remedy}")
 
 
 # GSM8K

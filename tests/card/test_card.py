@@ -66,7 +66,8 @@ def test_axes_of_scripted_players_have_the_values_that_theory_knows(carded: Card
     assert (_values(copies)["votes"], _values(copies)["together"]) == (1, 0)
     grim = carded("grim_trigger", 6)
     assert (_values(grim)["recover"], _values(grim)["promises"], _values(grim)["see"]) == (0, 1, 0)
-    assert not [each for card in (majority, copies, grim) for each in card.failed]
+    failed = [why for card in (majority, copies, grim) for each in card.axes for why in each.failed]
+    assert not [why for why in failed if "no games" not in why]  # this test plays no other reference
     agree = majority.axes[0]
     assert (agree.games, len(agree.by_seed), agree.chance) == (12, 6, None)
     assert agree.low is not None

@@ -1,7 +1,7 @@
 """From records to a card: what each axis comes to, what it cannot know, and which control failed."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,8 @@ from parley.analysis.planning import PILOT
 from parley.analysis.rates import values_of
 from parley.analysis.simulations import PlayedGame, simulation_row
 from parley.analysis.summarize import played_games
-from parley.analysis.traces import FromTraces, Recorded
+from parley.analysis.traces import FromTraces
 from parley.card.content import Axis, Card, Result, definition
-from parley.games.evidence import Trace
 from parley.identity import digest
 from parley.play.record_store import played_part, read_records
 from parley.policies.kinds import ChosenPolicy
@@ -30,19 +29,11 @@ _MOSTLY = 0.5  # share of replies that say nothing from which an axis has no num
 BySeed = Mapping[int, float]
 
 
-# What a game has that is no outcome, indicator or quantity
-
-
-def _stags_after_betrayal(game: PlayedGame, trace: Trace) -> float | None:
-    """Return the share of stags among the actions of betrayed players after the betrayal."""
-    after = (game.summary.outcome["metrics"]["after_betrayal"] or {}).values()
+def _stags_after_betrayal(game: PlayedGame) -> float | None:
+    """Return the share of stags among the actions of betrayed players after the betrayal, in a game that has one."""
+    after = (game.summary.outcome["metrics"].get("after_betrayal") or {}).values()
     actions = sum(each["stags"] + each["hares"] for each in after)
     return sum(each["stags"] for each in after) / actions if actions else None
-
-
-_MEASURES: Mapping[str, Mapping[str, Callable[[PlayedGame, Trace], float | None]]] = {
-    "stag_hunt": {"stags_after_betrayal": _stags_after_betrayal}
-}
 
 
 def _rows(study: Study) -> pd.DataFrame:
@@ -56,17 +47,11 @@ def _rows(study: Study) -> pd.DataFrame:
     rows["degenerate_share"] = (rows["degenerate"] / replies).astype(float) if "degenerate" in rows else math.nan
     if study.repeats > 1:
         return rows.assign(same_end=same_end(rows, study.repeats))
+    rows["stags_after_betrayal"] = [_stags_after_betrayal(each) for each in games]
     from_traces = FromTraces(records.study, games)
-    own = _MEASURES.get(study.game.name, {})
-
-    def measure(recorded: Sequence[Recorded]) -> list[dict[str, Any]]:
-        return [
-            {"id": game.simulation.id, **{name: of(game, trace) for name, of in own.items()}}
-            for game, trace in recorded
-        ]
-
-    measured = [row for piece in from_traces.read(measure) for row in piece]
-    return from_traces.asked(rows).merge(pd.DataFrame(measured), on="id", how="left")
+    for _ in from_traces.read(len):  # which takes what is asked from them
+        pass
+    return from_traces.asked(rows)
 
 
 class Measured:
@@ -139,11 +124,11 @@ def _chosen(rows: pd.DataFrame, where: Mapping[str, Sequence[Any]]) -> pd.DataFr
     return rows
 
 
-def same_end(rows: pd.DataFrame, repeats: int) -> pd.Series:
+def same_end(rows: pd.DataFrame, repeats: int) -> Any:
     """Return by game whether all repeats of its seed ended alike, in the same round; NaN where one is missing."""
     ends = rows.groupby(["model", "seed"])[["outcome", "rounds"]]
-    same = (ends.transform("nunique") == 1).all(axis=1).astype(float)
-    return same.where(ends.transform("size") == repeats)
+    sizes: pd.Series = rows.groupby(["model", "seed"])["seed"].transform("size")
+    return (ends.transform("nunique") == 1).all(axis=1).astype(float).where(sizes == repeats)
 
 
 def make_card(files: Sequence[Path], name: str, quick: bool) -> Card:

@@ -160,7 +160,9 @@ def _reply_lines(
         texts = {"written": exchange.entry.text}
     else:
         values, texts = decided(exchange, decisive)
-        yield " ".join([head, *(one_line(str(value)) for value in values)])
+        if not values:  # a message, which decides nothing
+            values, texts = list(texts.values()), {}
+        yield " ".join([head, *(one_line(str(value), longest) for value in values)])
     if reasoning:
         for key, value in {"thought": exchange.entry.reasoning or "", **texts}.items():
             if text := one_line(value, longest):

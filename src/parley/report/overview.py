@@ -100,7 +100,7 @@ def votes_sentences(votes: pd.DataFrame, conformity: pd.DataFrame, by: Sequence[
     ways = [
         f"{where(row)}{gave(row)} of the answers that others were against were given up for theirs, of right ones "
         f"{misled(row)} for a wrong one."
-        for row in conformity[conformity["faced"] == ANY].to_dict("records")
+        for row in conformity[(conformity["faced"] == ANY) & (conformity["answers"] > 0)].to_dict("records")
     ]
     return [*short(sentences), *short(ways)]
 

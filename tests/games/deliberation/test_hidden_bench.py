@@ -1,6 +1,7 @@
 """HiddenBench: its file, its protocol, and its rates, recomputed in plain Python from the records."""
 
 import json
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from parley.play.simulate import simulate
 from parley.policies import Ask
 from parley.policies.reply_text import parse_reply
 from parley.study import Study
+from support.commands import Parley
 from support.playing import scripted_policies
 from support.studies import StudyFactory
 
@@ -66,7 +68,7 @@ def test_its_file(file: Path) -> None:
         HiddenBench(path=str(file)).check()
     for tasks, said in (
         ([task(0), task(0)], "task 2: id: 0 is that of another"),
-        ([task(0, possible_answers=["A", "B"], correct_answer="A")], "task 1: choices: 'A'"),
+        ([task(0, possible_answers=["A", "B"], correct_answer="A")], "task 1: possible_answers: 'A'"),
     ):
         file.write_text(json.dumps(tasks), encoding="utf-8")
         with pytest.raises(UsageError, match=said):
@@ -81,8 +83,9 @@ def test_the_published_file() -> None:
     assert [HiddenBench(path=str(PUBLISHED), agents=agents).size for agents in (4, 3)] == [58, 7]
 
 
-def test_who_is_told_what_and_when(study_factory: StudyFactory, file: Path) -> None:
-    simulation = next(iter(study_of(study_factory, "pooler", file).simulations()))
+def test_who_is_told_what_and_when(study_factory: StudyFactory, file: Path, parley: Parley) -> None:
+    study = study_of(study_factory, "pooler", file)
+    simulation = next(iter(study.simulations()))
     game = simulation.game()
     policies = scripted_policies(simulation, game)
     playing, batches = game.play(), list[list[Ask]]()
@@ -105,6 +108,7 @@ def test_who_is_told_what_and_when(study_factory: StudyFactory, file: Path) -> N
     assert "nobody has spoken yet" in batches[1][0].user
     said = batches[2][0].user.partition("=== WHAT WAS SAID ===")[2]
     assert said.count("Hidden fact") == said.count("agent_1: ") == 1
+    assert re.search(r"^Round 1, talk\n  agent_1   honest     \S", parley("play", str(study.file)).out, re.M)
 
 
 def test_a_group_is_right_before_and_after_as_its_records_say(study_factory: StudyFactory, file: Path) -> None:

@@ -123,7 +123,7 @@ def load_json_lines(path: Path, answers: Literal["number", "choice"], shuffle: b
         options, answer = tuple(row.choices), str(row.answer)
         right = read_number(answer) if answers == "number" else read_choice(answer, options)
         if shuffle:
-            _refuse_letters(where, options)
+            _refuse_letters(f"{where}: choices", options, ", or set shuffle: false")
         name = row.id or where.removeprefix(f"{path}: ").replace(" ", "-")  # line-1
         parts = {"question": row.question, "answer": right, "options": options, "facts": tuple(row.facts)}
         problems.append(_problem(where, id=name, kind=answers, **parts))
@@ -154,7 +154,7 @@ def load_hidden_bench(path: Path, agents: int | None) -> ProblemSet:
     problems, known = [], set[int]()
     for number, task in enumerate(tasks, 1):
         options = tuple(task.possible_answers)
-        _refuse_letters(f"{path}: task {number}", options)  # choices are shuffled
+        _refuse_letters(f"{path}: task {number}: possible_answers", options)  # they are shuffled
         if task.id in known:
             raise UsageError(f"{path}: task {number}: id: {task.id} is that of another task; remove one of them")
         known.add(task.id)
@@ -167,10 +167,10 @@ def load_hidden_bench(path: Path, agents: int | None) -> ProblemSet:
     return ProblemSet(tuple(problems))
 
 
-def _refuse_letters(where: str, options: Sequence[str]) -> None:
+def _refuse_letters(where: str, options: Sequence[str], or_else: str = "") -> None:
     if letter := next((option for option in options if is_letter(option, options)), None):
-        remedy = "it could be the letter of another choice; give each more words, or set shuffle: false"
-        raise UsageError(f"{where}: choices: {letter!r}: {remedy}")
+        remedy = f"it could be the letter of another choice; give each more words{or_else}"
+        raise UsageError(f"{where}: {letter!r}: {remedy}")
 
 
 # GSM8K

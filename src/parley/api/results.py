@@ -15,6 +15,7 @@ from parley.analysis.tables import read_table, typed
 from parley.analysis.traces import TURNS, recorded, turn_table
 from parley.api.frames import among, attempt_frame, check_columns, round_frame, selection, values_text
 from parley.api.games import Records, Shown
+from parley.columns import table_names
 from parley.errors import UsageError
 from parley.play.record_store import UsableRecords, played_part, read_records, tables_are_current, usable_part
 from parley.study import Study
@@ -153,7 +154,7 @@ class Results(Shown):
         >>> parley.load("demo").results().tables[:3]
         ['simulations', 'conditions', 'outcomes']
         """
-        return [*paths.TABLES, *([LEDGER] if self._study.game.evidence.keeps_ledger else [])]
+        return [*table_names(), *([LEDGER] if self._study.game.evidence.keeps_ledger else [])]
 
     def figure(
         self,

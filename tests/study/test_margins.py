@@ -35,6 +35,7 @@ def test_what_is_wrong_is_named_by_its_key(study_factory: StudyFactory) -> None:
         ({"paper": [{"question": "q", "difference": -1.5}], "questions": [QUESTION]}, r"paper\[0\].difference: -1.5"),
         ({"paper": [rate | {"margin": 5}]}, r"paper\[0\].margin: 5: .*0.05"),
         ({"paper": [rate | {"margin": float("nan")}]}, r"paper\[0\].margin"),
+        ({"paper": [{"question": "q", "difference": 0, "margin": 5}], "questions": [QUESTION]}, r"paper\[0\].*margin"),
         ({"paper": [rate | {"mean": 0.5}]}, r"paper\[0\].*give one of"),
         ({"paper": [{"what": "rounds", "rate": 0.5}]}, r"paper\[0\].rate: rounds is no rate; give mean"),
         ({"paper": [rate | {"what": "agreement", "round": 1}]}, r"paper\[0\].where: 4 conditions"),

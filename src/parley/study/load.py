@@ -25,7 +25,7 @@ from parley.study.condition import OWN_CODE, SCRIPTED, SERVICES, Condition, Play
 from parley.study.expand import NOBODY, Expander, check_one_place
 from parley.study.recorded import Forks
 from parley.study.study import Study
-from parley.study.study_file import SAME, PaperNumber, StudyFile
+from parley.study.study_file import SAME, StudyFile
 from parley.text import choose, counted, one_line
 from parley.text.yamlfile import check_known, is_slug, load_yaml, validated
 
@@ -246,9 +246,8 @@ def _check_paper(study: Study) -> None:
             asked = [of for of in study.comparisons if of.question.name == each.question]
             if len(asked) > 1:
                 raise UsageError(f"{place}.question: {each.question} compares several; give it two values")
-            if asked[0].share and abs(each.value) > 1:
-                raise UsageError(f"{place}.difference: {each.value:g}: a difference of shares is at most 1")
-            _check_margin(place, each, asked[0].share)
+            if asked[0].share and max(abs(each.value), each.margin or 0) > 1:
+                raise UsageError(f"{place}.difference: {each.value:g}: it and its margin are of shares, at most 1")
             continue
         check_known(f"{place}.what", each.what or "", known[each.part], "number of this game")
         fitting = study.fitting(each.where, f"paper[{index}].where")
@@ -256,14 +255,10 @@ def _check_paper(study: Study) -> None:
             raise UsageError(f"{place}.{each.form}: {each.what} is no rate; give mean")
         if each.part is None and each.what in shares and not 0 <= each.value <= 1:
             raise UsageError(f"{place}.{each.form}: {each.value:g}: {each.what} is a share, from 0 to 1")
-        _check_margin(place, each, each.part is not None or each.what in shares)
+        if (each.part or each.what in shares) and (each.margin or 0) > 1:
+            raise UsageError(f"{place}.margin: {each.margin:g}: of a share it is at most 1; write 5 points as 0.05")
         if each.part and len(fitting) > study.repeats:
             raise UsageError(f"{place}.where: {len(fitting)} conditions; name the one that its {each.part} is of")
-
-
-def _check_margin(place: str, number: PaperNumber, share: bool) -> None:
-    if share and (number.margin or 0) > 1:
-        raise UsageError(f"{place}.margin: {number.margin:g}: of a share it is at most 1; write 5 points as 0.05")
 
 
 # The studies that it names beside it: its noise floor and its positive control

@@ -66,7 +66,7 @@ def test_its_file(file: Path) -> None:
     copy = file.with_name("copy.json")
     copy.write_bytes(file.read_bytes())
     assert HiddenBench(path=str(copy), agents=4).model_dump() == source.model_dump()
-    with pytest.raises(UsageError, match="0 problems; change agents"):
+    with pytest.raises(UsageError, match="0 problems; add some"):
         HiddenBench(path=str(file), agents=9).check()
     for agents, named in ((None, 3), (None, 4), (4, 3), (4, 4)):
         parameters = DeliberationParameters(problems=HiddenBench(path=str(file), agents=agents))

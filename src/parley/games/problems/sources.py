@@ -215,8 +215,7 @@ class _Stored(_Source):
                 f"{self.sha256[:12]}...); get those, or change sha256"
             )
         if len(loaded.problems) < (self.first or 1):
-            remedy = "add some" if getattr(self, "agents", None) is None else "change agents"
-            remedy = f"lower first ({self.first:,})" if loaded.problems else remedy
+            remedy = f"lower first ({self.first:,})" if loaded.problems else "add some, or take others of the file"
             raise UsageError(f"{where}: {len(loaded.problems):,} problems; {remedy}")
         return loaded
 

@@ -366,10 +366,9 @@ class HiddenBench(_Lines):
 
     def check_agents(self, agents: int) -> None:
         """Raise UsageError unless each of so many agents gets one hidden fact of each task, if these are here."""
-        facts = {self.agents}
-        if self.agents is None:
-            here = self.path is not None and os.path.exists(self._at(self.path))
-            facts = {len(problem.facts) for problem in self.stored().problems} if here else {agents}
+        facts = {self.agents or agents}
+        if self.agents is None and self.path is not None and os.path.exists(self._at(self.path)):
+            facts = {len(problem.facts) for problem in self.stored().problems}
         if facts != {agents}:
             made_for = " and ".join(map(str, sorted(facts)))
             raise UsageError(

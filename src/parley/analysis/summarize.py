@@ -130,10 +130,7 @@ def _tables(
 
 
 def _again(records: UsableRecords, first: pd.DataFrame) -> pd.DataFrame:
-    """Return the table of simulations with a column that says which repeat; no rows if nothing was played again.
-
-    `first` is that table of the first time.
-    """
+    """Return the table of all simulations, with their repeat; no rows of the `first` if nothing was played again."""
     repeats = [simulation.condition.repeat or 0 for simulation in records.simulations]
     if not any(repeats):
         return first.iloc[:0].assign(**{REPEAT: 0})

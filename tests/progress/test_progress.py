@@ -44,7 +44,7 @@ def records_tell(monkeypatch: pytest.MonkeyPatch) -> Records:
     def tell(calls: int, failed: int = 0) -> None:
         telemetry = {"calls": calls, "failed_replies": failed, "prompt_tokens": 10 * calls, "completion_tokens": calls}
         summary = type("Summary", (), {"telemetry": telemetry})
-        monkeypatch.setattr("parley.play.record.peek_summary", lambda path: summary)
+        monkeypatch.setattr("parley.progress.follow.peek_summary", lambda path: summary)
 
     return tell
 

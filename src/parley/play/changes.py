@@ -14,6 +14,8 @@ from typing import Any
 
 from parley.errors import RecordError
 from parley.identity import canonical_json
+from parley.play.record import peek_summary
+from parley.play.record_content import describe_condition
 from parley.play.stale_records import simulation_files
 from parley.study import Study
 from parley.text import one_line, table
@@ -68,14 +70,11 @@ def changes_of(study: Study) -> Changes:
             played[file.place].add(file.seed)
         elif not file.is_journal:
             stale[file.place].append(file.path)
-    now = {}
-    if stale:
-        from parley.play.record_content import describe_condition  # with pyarrow
-
-        now = {
-            condition.name: (_described(describe_condition(condition)), not played[condition.folder])
-            for condition in study.conditions
-        }
+    now = {
+        condition.name: (_described(describe_condition(condition)), not played[condition.folder])
+        for condition in study.conditions
+        if stale
+    }
     former: Counter[tuple[Difference, ...]] = Counter()
     explained: set[str] = set()  # names of conditions that a former one became
     for records in stale.values():
@@ -141,8 +140,6 @@ def _changed(
 
     `now` are the conditions by name, and whether nobody played them.
     """
-    from parley.play.record import peek_summary  # with pyarrow
-
     axes: Mapping[str, str] = {}
     for path in records:  # those that cannot be read say nothing
         with suppress(RecordError):

@@ -7,6 +7,8 @@ from parley import paths
 from parley.engine.service.budget import Account, Budget, Prices, budget_line, fits, read_spending, spent_line
 from parley.errors import UsageError
 from parley.play.journal import journaled
+from parley.play.parquet import values
+from parley.play.record import read_attempts
 from parley.policies import Tokens
 from parley.study import Study
 
@@ -78,9 +80,6 @@ _COLUMNS = ("player", "prompt_tokens", "completion_tokens", "cached_tokens")
 
 
 def _of_record(path: Path) -> Iterator[tuple[str, Tokens]]:
-    from parley.play.parquet import values  # with pyarrow, as all that reads records
-    from parley.play.record import read_attempts
-
     summary, rows = read_attempts(path, _COLUMNS)
     services = {
         group["player"]: group["model_name"]

@@ -16,6 +16,7 @@ from parley import paths
 from parley.errors import RecordError
 from parley.files import hold_lock, is_locked, is_temporary, make_folder, refuse_links
 from parley.play.journal import journal_id
+from parley.play.record import peek_summary
 from parley.study import Study
 from parley.study.condition import BASE_AXES
 from parley.study.load import check_alone
@@ -82,8 +83,6 @@ def _is_own(file: SimulationFile, game: str) -> bool:
     """Whether a file is a record of a game that says it lies here, or a journal, be it one without a line."""
     if file.is_journal:
         return file.path.is_file() and (file.path.stat().st_size == 0 or journal_id(file.path) is not None)
-    from parley.play.record import peek_summary  # with pyarrow
-
     try:
         described = peek_summary(file.path).simulation
     except RecordError:

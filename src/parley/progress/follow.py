@@ -17,6 +17,7 @@ from parley.errors import JournalError, ParleyError, RecordError
 from parley.identity import machine
 from parley.play.degenerate import degenerate_of
 from parley.play.journal import journaled
+from parley.play.record import peek_summary
 from parley.play.spending import spending_line
 from parley.progress.pace import KEPT_SECONDS, Pace, time_left
 from parley.progress.snapshot import (
@@ -189,8 +190,6 @@ class Progress:
 
     def _read_records(self, now: float) -> None:
         """Read what some more of the finished simulations tell of their replies, the last ones first."""
-        if self._unread:
-            from parley.play.record import peek_summary  # with pyarrow, which takes as long as all else
         for _ in range(min(self._reads, len(self._unread))):
             cell, name = self._unread.popleft()
             record = cell.records / name

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import psutil
+
 from parley.files import open_regular, remove
 from parley.identity import machine
 from parley.study.condition import SCRIPTED
@@ -128,8 +130,6 @@ class ProcessState:
             for line in lines.split(b"\n"):
                 with suppress(LookupError, TypeError, ValueError, OverflowError):
                     self.take(json.loads(line))
-        import psutil  # takes a tenth of the time of `parley status`, and few studies are being played
-
         # Of another machine only its sign of life tells.
         may_live = self.host != machine() or (0 < self.pid < 2**31 and psutil.pid_exists(self.pid))
         self.alive = self.ended is None and now - self.touched < _DEAD_SECONDS and may_live

@@ -66,7 +66,7 @@ def _shard(games: int) -> Cost:
     names = [f"shard-{games}-{copy}" for copy in (1, 2)]
     for name in names:
         _study(name, SERVICE, games, 10)
-    return cheapest(*((*PARLEY, "simulate-shard", f"{name}.yaml", "--services", SERVICE, "0") for name in names))
+    return cheapest(*((*PARLEY, "simulate-shard", f"{name}.yaml", "--engine", "services", "0") for name in names))
 
 
 @contextmanager

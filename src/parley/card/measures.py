@@ -19,8 +19,8 @@ from parley.card.content import Axis, Card, Result, definition
 from parley.identity import digest
 from parley.play.record_store import played_part, read_records
 from parley.policies.kinds import ChosenPolicy
-from parley.statistics.differences import RATE, SHARE, SamplePair, compare
-from parley.statistics.power import Rates, power_of_differences, power_of_rates
+from parley.statistics.differences import NUMBER, RATE, SHARE, SamplePair, compare
+from parley.statistics.power import power_of_differences
 from parley.statistics.stats import CONFIDENCE, mean_interval, wilson_of_mean
 from parley.study import Study, load_study
 
@@ -42,9 +42,7 @@ def _rows(study: Study) -> pd.DataFrame:
     games = played_games(records)
     rows = pd.DataFrame([simulation_row(each.simulation, each.summary) for each in games])
     rows[REPEAT] = [each.simulation.condition.repeat or 0 for each in games]
-    replies = rows["model_replies"].fillna(rows["calls"]) if "model_replies" in rows else rows["calls"]
-    rows["usable"] = 1 - (rows["failed_replies"] / replies).astype(float)
-    rows["degenerate_share"] = (rows["degenerate"] / replies).astype(float) if "degenerate" in rows else math.nan
+    rows = with_shares_of_replies(rows)
     if study.repeats > 1:
         return rows.assign(same_end=same_end(rows, study.repeats))
     rows["stags_after_betrayal"] = [_stags_after_betrayal(each) for each in games]
@@ -52,6 +50,14 @@ def _rows(study: Study) -> pd.DataFrame:
     for _ in from_traces.read(len):  # which takes what is asked from them
         pass
     return from_traces.asked(rows)
+
+
+def with_shares_of_replies(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return games with the shares of their replies that can be used, and that are degenerate."""
+    replies = rows["model_replies"].fillna(rows["calls"]) if "model_replies" in rows else rows["calls"]
+    degenerate = rows.get("degenerate", math.nan)
+    usable = 1 - (rows["failed_replies"] / replies).astype(float)
+    return rows.assign(usable=usable, degenerate_share=(degenerate / replies).astype(float))
 
 
 class Measured:
@@ -78,12 +84,12 @@ class Measured:
 
     def missing(self, player: str) -> int:
         """Return how many games of a player are not there, or cannot be used."""
-        planned, there = 0, 0
+        lacking = 0
         for short, study in self.studies.items():
             label = self._label(short, player)
-            planned += sum(len(each.seeds) for each in study.conditions if each.axes["model"] == label)
-            there += int((self.rows[short]["model"] == label).sum())
-        return planned - there
+            lacking += sum(len(each.seeds) for each in study.conditions if each.axes["model"] == label)
+            lacking -= int((self.rows[short]["model"] == label).sum())
+        return lacking
 
     def _label(self, study: str, player: str) -> str | None:
         """Return what a player is called in a study; None where it does not play."""
@@ -98,14 +104,12 @@ class Measured:
     def value(self, axis: Axis, player: str) -> tuple[BySeed, SamplePair | None]:
         """Return an axis's number by seed, and of a difference its two sides."""
         rows = self.of(axis, player)
-        first = self._side(axis, rows, axis.against) if axis.against else None
         second = self._side(axis, rows, axis.where)
-        if first is None:
+        if not axis.against:
             return second, None
+        first = self._side(axis, rows, axis.against)
         seeds = sorted(first.keys() & second.keys())
-        x, y = (np.array([side[seed] for seed in seeds]) for side in (first, second))
-        kind = RATE if np.isin([x, y], (0, 1)).all() else SHARE
-        return {seed: second[seed] - first[seed] for seed in seeds}, SamplePair({}, x, y, kind)
+        return {seed: second[seed] - first[seed] for seed in seeds}, samples(axis, first, second, 1.0)
 
     def _side(self, axis: Axis, rows: pd.DataFrame, where: Mapping[str, Sequence[Any]]) -> BySeed:
         rows = _chosen(rows, where)
@@ -114,8 +118,16 @@ class Measured:
         outcomes = [each.name for study in self.studies.values() for each in study.game.outcomes]
         kind = "outcome" if axis.measure in outcomes else "quantity"
         known = rows.assign(value=values_of(rows, kind, axis.measure)).dropna(subset="value")
-        means: dict[Any, float] = known.groupby("seed")["value"].mean().to_dict()
-        return {int(seed): float(value) for seed, value in means.items()}
+        means = known.groupby("seed")["value"].mean()
+        return dict(zip(map(int, means.index), means.tolist(), strict=True))
+
+
+def samples(axis: Axis, first: BySeed, second: BySeed, most: float) -> SamplePair:
+    """Return two samples of an axis's numbers on the same seeds, which differ by `most` at most."""
+    seeds = sorted(first.keys() & second.keys())
+    x, y = (np.array([by_seed[seed] for seed in seeds]) for by_seed in (first, second))
+    of_games = RATE if most == 1 and np.isin([x, y], (0, 1)).all() else SHARE
+    return SamplePair({"axis": axis}, x, y, NUMBER if axis.unit else of_games, family="card", most=most)
 
 
 def _chosen(rows: pd.DataFrame, where: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
@@ -135,10 +147,9 @@ def make_card(files: Sequence[Path], name: str, quick: bool) -> Card:
     """Return the card of a model from the records of its studies; raises RecordError where nothing is played."""
     games = Measured(files, name)
     axes = [each for each in definition().axes if each.study in ("", *games.rows)]
-    results = [_result(axis, games) for axis in axes]
     own = pd.concat([games.of(axis, name) for axis in axes])
-    groups = [g for study in games.studies.values() for c in study.conditions for g in c.groups]
-    entries = [group.player.entry.identity() for group in groups if group.player.entry is not None]
+    conditions = [each for study in games.studies.values() for each in study.conditions]
+    entries = [entry.identity() for each in conditions for entry in each.entries.values()]
     return Card(
         card=definition().card,
         parley=__version__,
@@ -149,24 +160,22 @@ def make_card(files: Sequence[Path], name: str, quick: bool) -> Card:
         date=str(own["started"].max())[:10],
         records=digest(sorted({each for rows in games.rows.values() for each in rows["digest"]})),
         missing=games.missing(name),
-        axes=results,
+        axes=[_result(axis, games) for axis in axes],
     )
 
 
 def _result(axis: Axis, games: Measured) -> Result:
-    by_seed, sides = games.value(axis, games.name)
-    played = games.of(axis, games.name)
+    (by_seed, sides), played = games.value(axis, games.name), games.of(axis, games.name)
     rows = pd.concat([_chosen(played, where) for where in [axis.where, *filter(None, [axis.against])]])
     reason = _reason(axis, rows, by_seed)
     value, low, high = (math.nan,) * 3 if reason else interval(axis, by_seed, sides)
-    ends = [_mean(axis, games.value(axis, each)[0]) for each in axis.ends]
+    chance, best = (_mean(axis, games.value(axis, each)[0]) for each in axis.ends)
     failed = []
     for reference, known in axis.control.items():
         reached = _mean(axis, games.value(axis, reference)[0])
-        if reached is None:
-            failed.append(f"{reference} has no games that can be used")
-        elif abs(reached - known) > _TOLERANCE:
-            failed.append(f"{reference} reached {reached:g}, and theory says {known:g}")
+        if reached is None or abs(reached - known) > _TOLERANCE:
+            said = "has no games that can be used" if reached is None else f"reached {reached:g}"
+            failed.append(f"{reference} {said}, and theory says {known:g}")
     degenerate = float(rows["degenerate_share"].mean()) if len(rows) else math.nan
     return Result(
         axis=axis.name,
@@ -180,8 +189,8 @@ def _result(axis: Axis, games: Measured) -> Result:
         smallest=axis.smallest,
         power=None if reason else _power(axis, by_seed),
         noise=_number(math.sqrt(2) * (high - low) / 2),
-        chance=ends[0],
-        best=ends[1],
+        chance=chance,
+        best=best,
         failed=failed,
     )
 
@@ -204,7 +213,6 @@ def _reason(axis: Axis, rows: pd.DataFrame, by_seed: BySeed) -> str:
 def interval(axis: Axis, by_seed: BySeed, sides: SamplePair | None) -> tuple[float, float, float]:
     """Return an axis's number with its 95% limits: of pairs, of a rate Wilson's, else t."""
     values = np.array(list(by_seed.values()))
-    least, most = axis.limits
     if sides is not None:
         found = tuple(compare([sides]).iloc[0][["difference", "low", "high"]])
     elif axis.unit or _says_how_it_varies(values):
@@ -212,28 +220,27 @@ def interval(axis: Axis, by_seed: BySeed, sides: SamplePair | None) -> tuple[flo
         found = (each.mean, each.low, each.high)
     else:
         found = (values.mean(), *wilson_of_mean(values.mean(), len(values)))
-    value, low, high = (float(min(max(number, least), most)) for number in found)
+    value, low, high = np.clip(found, *axis.limits).tolist()
     return value, low, high
 
 
 def _mean(axis: Axis, by_seed: BySeed) -> float | None:
-    if not by_seed:
-        return None
-    mean = float(np.mean(list(by_seed.values())))
-    return min(max(mean, axis.limits[0]), axis.limits[1])
+    return float(np.clip(np.mean(list(by_seed.values())), *axis.limits)) if by_seed else None
 
 
 def _power(axis: Axis, by_seed: BySeed) -> float | None:
-    """Return the chance to find the smallest difference between two such cards, at Holm's first step.
-
-    Where enough seeds say how they vary, two cards vary independently as this one does; else they have rates about one
-    half, the hardest.
-    """
+    """Return the chance to find the smallest difference between two independent such cards, at Holm's first step."""
     level, values = (1 - CONFIDENCE) / len(definition().axes), np.array(list(by_seed.values()))
     if _says_how_it_varies(values):
-        return power_of_differences(len(values), values * math.sqrt(2), axis.smallest, level, share=not axis.unit)
-    half = axis.smallest / 2
-    return None if axis.unit else power_of_rates(len(values), Rates(0.5 - half, 0.5 + half, 0.0), level)
+        differences = values * math.sqrt(2)
+    elif axis.unit:
+        return None
+    else:
+        games = math.prod(map(len, axis.where.values()))  # each as a coin: rates about one half vary most
+        coins = 2 * games * (2 if axis.against else 1)
+        heads = np.repeat(np.arange(coins + 1), [math.comb(coins, each) for each in range(coins + 1)])
+        differences = (heads - coins / 2) / games
+    return power_of_differences(len(values), differences, axis.smallest, level, share=not axis.unit)
 
 
 def _says_how_it_varies(values: "np.ndarray[Any, Any]") -> bool:
@@ -242,4 +249,4 @@ def _says_how_it_varies(values: "np.ndarray[Any, Any]") -> bool:
 
 
 def _number(value: float) -> float | None:
-    return None if math.isnan(value) else round(float(value), 9)
+    return None if math.isnan(value) else round(float(value), 9) + 0.0

@@ -1,19 +1,25 @@
 """A card for people: one sheet of HTML, Markdown for a model's README, and two cards compared."""
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from parley.card.content import FOLDER, Axis, Card, Result, card_text, definition, read_card
-from parley.card.measures import BySeed
+from parley.card.measures import samples
 from parley.errors import ParleyError, UsageError
 from parley.files import write_atomically
-from parley.report.html import interval_text, page
-from parley.statistics.differences import NUMBER, RATE, SHARE, SamplePair, compare
+from parley.report.html import interval_text, p_text, page
+from parley.statistics.differences import compare
 from parley.statistics.stats import CONFIDENCE
 from parley.text import one_line, table
+
+_ENOUGH = 0.5  # power from which a difference is rather found than not
+_NO_TOTAL = (
+    "Shares are in percent, differences in points. What games find are differences between two such cards. There is "
+    "no total: the axes measure different things."
+)
+_MARKUP = re.compile(r"[\\`*_~\[\]<>|&]")
 
 
 def write_card(card: Card, folder: Path) -> list[Path]:
@@ -37,141 +43,107 @@ def _others(card: Card, folder: Path) -> list[Card]:
     return list(found.values())
 
 
-def number_text(axis: Axis, result: Result) -> str:
-    """Return the number of an axis with its limits, in percent, points or votes."""
-    if result.value is None:
-        return "no number"
-    estimate = (result.value, result.low, result.high)
-    if axis.unit:
-        return interval_text(estimate, ".1f")
-    return interval_text(
-        estimate, "+.0f" if axis.against else ".0f", scale=100, unit=" points" if axis.against else " %"
-    )
+def _shown(axis: Axis, value: float | None, *limits: float | None, unit: str = "") -> str:
+    """Return a number of an axis, or its limits too, in percent, points or votes; "-" for none."""
+    form = ".1f" if axis.unit else "+.0f" if axis.against else ".0f"
+    return interval_text((value, *(limits or (None, None))), form, scale=1 if axis.unit else 100, unit=unit)
 
 
-def sentence(axis: Axis, result: Result) -> str:
-    """Return what the number of an axis means."""
+def sentences(axis: Axis, result: Result) -> str:
+    """Return what the number of an axis means, what else to know of it, and which difference can be found."""
     if result.value is None:
-        return f"Nothing can be said: {result.reason}."
-    number = _end(axis, result.value) + "%" * (not axis.unit and not axis.against)
-    note = f" ({result.note})" if result.note else ""
-    return f"{axis.means.format(value=number)}{note}"
+        said = [f"Nothing can be said: {result.reason}."]
+    else:
+        number = _shown(axis, result.value) + "%" * (not axis.unit and not axis.against)
+        said = [axis.means.format(value=number), f"{result.note}." if result.note else "", axis.ends_say]
+        said.append(_power_text(axis, result))
+    return " ".join(filter(None, [*said, *(f"Control: {why}." for why in result.failed)]))
+
+
+def _power_text(axis: Axis, result: Result) -> str:
+    size = f"{result.smallest:g} {axis.unit}" if axis.unit else f"{100 * result.smallest:.0f} points"
+    if result.power is None:
+        return f"Whether these games find a difference of {size} is not known."
+    if result.power < _ENOUGH:
+        return f"Too few games to find a difference of {size} (chance {result.power:.0%})."
+    return f"These games find a difference of {size} with a chance of {result.power:.0%}."
 
 
 def about(card: Card) -> str:
     """Return in a line what the card is of, and how it was made."""
-    source = card.model.get("source", {})
-    model = (
-        ", ".join(f"{key} {value}" for key, value in source.items()) if source else "scripted, the same for everybody"
-    )
+    source = ", ".join(f"{key} {value}" for key, value in card.model.get("source", {}).items()) or "scripted"
     games = sum(each.games for each in card.axes if each.axis == "form")
     quick = ", quick: few games, wide intervals" if card.quick else ""
     answered = f"; answered by {', '.join(card.answered)}" if card.answered else ""
     played = f"{games} games{f', {card.missing} more are missing' if card.missing else ''}{quick}"
-    return one_line(f"Card {card.card}, {card.date}, {played}; {model}{answered}; Parley {card.parley}", 400)
+    return one_line(f"Card {card.card}, {card.date}, {played}; {source}{answered}; Parley {card.parley}", 400)
 
 
-def _listed(card: Card) -> Iterator[tuple[Axis, Result]]:
-    axes = {axis.name: axis for axis in definition().axes}
-    yield from ((axes[each.axis], each) for each in card.axes if each.axis in axes)
+def _rows(card: Card) -> Iterator[dict[str, Any]]:
+    """Yield what a sheet says of each axis."""
+    for axis, result in card.listed():
+        unit = f" {axis.unit}" if axis.unit else " points" if axis.against else " %"
+        ends = zip(axis.ends, (result.chance, result.best), strict=True)
+        yield {
+            "axis": axis,
+            "result": result,
+            "number": _shown(axis, result.value, result.low, result.high, unit=unit),
+            "sentences": sentences(axis, result),
+            "limits": [_shown(axis, each) for each in axis.limits],
+            "ends": [f"{name} {_shown(axis, value)}" for name, value in ends],
+        }
 
 
 def markdown(card: Card) -> str:
     """Return a card as Markdown, for the README of a model."""
-    lines = [f"## Parley card of {card.name}", "", about(card), ""]
+    lines = [f"## Parley card of {card.name}", "", _plain(about(card)), ""]
     lines += ["| axis | 95% interval | low end | high end |", "|---|---|---|---|"]
-    for axis, result in _listed(card):
-        ends = (_end(axis, each) for each in (result.chance, result.best))
-        mark = " (**a control failed**)" if result.failed else ""
-        shown = number_text(axis, result) if result.value is not None else f"no number: {result.reason}"
-        lines.append(f"| {axis.label}{mark} | {shown} | {' | '.join(ends)} |")
-    lines += ["", "Shares in percent, differences in points. There is no total: the axes measure different things."]
+    said = []
+    for row in _rows(card):
+        mark = " (**a control failed**)" if row["result"].failed else ""
+        lines.append(f"| {row['axis'].label}{mark} | {row['number']} | {' | '.join(row['ends'])} |")
+        said.append(f"- **{row['axis'].label}**: {row['axis'].question} {_plain(row['sentences'])}")
+    lines += ["", *said, "", _NO_TOTAL]
     return "\n".join(lines) + "\n"
 
 
-def _end(axis: Axis, value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.1f}" if axis.unit else f"{100 * value + 0.0:{'+' if axis.against else ''}.0f}"
+def _plain(text: str) -> str:
+    """Return text from outside as Markdown on one line, in which nothing is markup."""
+    return _MARKUP.sub(r"\\\g<0>", one_line(text))
 
 
 def html(card: Card, others: Sequence[Card]) -> str:
     """Return a card as a page: a row an axis, on which other cards are gray marks."""
-    rows = [
-        {
-            "axis": axis,
-            "result": result,
-            "number": number_text(axis, result),
-            "sentence": sentence(axis, result),
-            "place": {
-                name: _place(axis, getattr(result, name)) for name in ("value", "low", "high", "chance", "best")
-            },
-            "zero": _place(axis, 0.0) if axis.against else None,
-            "others": [
-                (other.name, _place(axis, each.value))
-                for other in others
-                for each in other.axes
-                if each.axis == axis.name and each.value is not None
-            ],
-            "from": _end(axis, axis.limits[0]),
-            "to": _end(axis, axis.limits[1]),
-        }
-        for axis, result in _listed(card)
-    ]
-    names = ", ".join(other.name for other in others)
-    return page(
-        "card/card.html", "card", title=f"Card of {card.name}", card=card, rows=rows, about=about(card), names=names
-    )
-
-
-def _place(axis: Axis, value: float | None) -> float | None:
-    """Return where a value stands on its axis, from 0 to 100."""
-    least, most = axis.limits
-    return None if value is None else round(100 * (value - least) / (most - least), 2)
+    rows = list(_rows(card))
+    return page("card/card.html", "card", card=card, rows=rows, others=others, about=about(card), no_total=_NO_TOTAL)
 
 
 def comparison_lines(first: Card, second: Card) -> list[str]:
-    """Return which axes of two cards differ, second less first: paired by seed, corrected by Holm over all axes.
-
-    Raises UsageError for cards of another version.
-    """
+    """Return which axes of two cards of this version differ, second less first, by seed, corrected by Holm."""
+    asked = definition()
     for card in (first, second):
-        if card.card != definition().card:
-            raise UsageError(
-                f"--compare: {card.name}: card {card.card}, and this Parley asks card {definition().card}; cards of "
-                "different versions are not compared"
-            )
+        if card.card != asked.card:
+            said = f"card {card.card}, and this Parley asks card {asked.card}"
+            raise UsageError(f"--compare: {card.name}: {said}; cards of different versions are not compared")
     others = {each.axis: each.by_seed for each in second.axes}
-    samples = [
-        _samples(axis, one.by_seed, others.get(one.axis, {}))
-        for axis, one in _listed(first)
+    pairs = [
+        samples(axis, one.by_seed, others[one.axis], axis.limits[1] - axis.limits[0])
+        for axis, one in first.listed()
         if one.by_seed.keys() & others.get(one.axis, {}).keys()
     ]
     rows: list[list[Any]] = []
-    for row in compare(samples).to_dict("records"):
+    for row in compare(pairs).to_dict("records"):
         axis = row["axis"]
-        difference = interval_text(
-            (row["difference"], row["low"], row["high"]),
-            "+.1f" if axis.unit else "+.0f",
-            scale=1 if axis.unit else 100,
-        )
-        sides = (_end(axis, row[side]) for side in ("value_from", "value_to"))
+        limits = (row["difference"], row["low"], row["high"])
+        difference = interval_text(limits, "+.1f" if axis.unit else "+.0f", scale=1 if axis.unit else 100)
+        sides = (_shown(axis, row[side]) for side in ("value_from", "value_to"))
         answer = "differs" if row["p_holm"] < 1 - CONFIDENCE else "open"
-        rows.append([axis.name, row["pairs"], *sides, difference, f"{row['p_holm']:.3f}", answer])
-    there = {row[0] for row in rows}
-    unlike = [axis.name for axis in definition().axes if axis.name not in there]
+        rows.append([axis.name, row["pairs"], *sides, difference, p_text(row["p_holm"]), answer])
+    unlike = [axis.name for axis in asked.axes if axis.name not in [row[0] for row in rows]]
     lines = table(("axis", "seeds", first.name, second.name, "difference", "p (Holm)", ""), rows)
     lines += [f"no number of both on one seed: {', '.join(unlike)}"] if unlike else []
+    lines += ["one card is quick: only its few seeds are compared"] if first.quick != second.quick else []
     for card in (first, second):
         lines += [f"{card.name}: {card.missing} games are missing"] if card.missing else []
         lines += [f"{card.name}: a control failed: do not trust {', '.join(card.failed)}"] if card.failed else []
     return lines
-
-
-def _samples(axis: Axis, first: BySeed, second: BySeed) -> SamplePair:
-    seeds = sorted(first.keys() & second.keys())
-    x, y = (np.array([by_seed[seed] for seed in seeds]) for by_seed in (first, second))
-    if axis.unit:
-        return SamplePair({"axis": axis}, x, y, NUMBER, family="card")
-    kind = SHARE if axis.against or not np.isin([x, y], (0, 1)).all() else RATE
-    return SamplePair({"axis": axis}, x, y, kind, family="card", most=axis.limits[1] - axis.limits[0])

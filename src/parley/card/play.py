@@ -1,6 +1,6 @@
 """Playing a card: the studies of one model, written into a folder that stands by itself, run one after the other."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,10 @@ from parley.errors import UsageError
 from parley.files import write_atomically
 from parley.study import Study
 from parley.study.study_file import SAME
-from parley.text import choose, duration
+from parley.text import choose, duration, without_folders
 from parley.text.yamlfile import load_yaml, yaml_text
 
+_PLACES = ("path", "folder")  # keys of an entry
 _ONLY_RECORDS = ("--until", "simulate", "simulate_shard")
 
 
@@ -31,16 +32,16 @@ def write_studies(folder: Path, name: str, entry: ModelEntry | None, models_file
     if entry is None and name not in references:
         raise UsageError(f"card: {name}: no entry of the models file, and no reference; {choose(name, references)}")
     if entry is not None and name in references:
-        raise UsageError(
-            f"{models_file}: models.{name}: a scripted reference of cards has this name; rename the entry"
-        )
+        raise UsageError(f"{models_file}: models.{name}: a reference of cards has this name; rename the entry")
     config = folder / paths.CONFIG
     config.mkdir(parents=True, exist_ok=True)
     if entry is not None:
         # Not model_dump(), which leaves out what does not belong to a model's identity: prices, GPUs, a dialect, ...
         given = to_jsonable_python({field: getattr(entry, field) for field in sorted(entry.model_fields_set)})
-        written_entry = _absolute(given, models_file.parent)
-        _write(config / "models.yaml", yaml_text({"models": {name: written_entry}}))
+        # Paths have to hold in another folder, too.
+        at = models_file.parent.absolute()
+        held = _texts(given, lambda key, text: str(at / Path(text).expanduser()) if key in _PLACES else text)
+        _write(config / "models.yaml", yaml_text({"models": {name: held}}))
     written = []
     for file in sorted((FOLDER / "studies").glob("*.yaml")):
         if entry is None and file.stem not in references[name]:
@@ -52,14 +53,20 @@ def write_studies(folder: Path, name: str, entry: ModelEntry | None, models_file
     return written
 
 
-def _absolute(content: Any, folder: Path) -> Any:
-    """Return an entry whose paths, which are as seen from its models file, hold in another folder, too."""
-    if isinstance(content, list):
-        return [_absolute(each, folder) for each in content]
-    if not isinstance(content, dict):
-        return content
-    made = {key: _absolute(value, folder) for key, value in content.items()}
-    return made | ({"path": str(folder.absolute() / Path(made["path"]).expanduser())} if "path" in made else {})
+def hide_places(folder: Path) -> None:
+    """Leave of all paths in the models file of a card only the last part: the folder may be published."""
+    file = folder / paths.CONFIG / "models.yaml"
+    if file.is_file():
+        _write(file, yaml_text(_texts(load_yaml(file), lambda _, text: without_folders(text))))
+
+
+def _texts(content: Any, change: Callable[[str, str], str]) -> Any:
+    """Return content with each text of a mapping changed, by the key that it stands under."""
+    if isinstance(content, dict):
+        return {
+            key: change(key, each) if isinstance(each, str) else _texts(each, change) for key, each in content.items()
+        }
+    return [_texts(each, change) for each in content] if isinstance(content, list) else content
 
 
 def _write(path: Path, text: str) -> None:
@@ -82,20 +89,21 @@ def _grids(content: dict[str, Any], study: str, name: str, is_model: bool, quick
 
 def estimate_line(studies: Sequence[Study], name: str) -> str:
     """Return how many games a card takes, and how long."""
-    cost, games = Cost(), 0
+    cost, timed, games = Cost(), Cost(), 0
     for study in studies:
         conditions = [each for each in study.conditions if name in each.models]
         games += sum(len(each.seeds) for each in conditions)
-        cost += total_cost(conditions, Costs(played(study)))[0]
+        takes = total_cost(conditions, Costs(played(study)))[0]
+        cost += takes
+        timed += takes if takes.hours > 0 else Cost()
     if not games:
         return f"{name}: scripted players, a minute or two"
-    known = cost.hours == cost.hours and cost.hours > 0
-    hours = cost.hours if known else cost.tokens / 3.6e6
-    pace = "at the pace of its records" if known else "if it reads and writes 1,000 tokens a second, as on two cores"
     money = f", {cost.money:.2f} by its price" if cost.money > 0 else ""
-    return (
-        f"{name}: {games:,} games, some {cost.tokens / 1e6:.1f} million tokens{money}; {duration(3600 * hours)} {pace}"
-    )
+    quick, slow = (f"{duration(cost.tokens / pace)} at {pace:,}" for pace in (1_000, 150))
+    time = f"{quick} tokens a second, in and out, {slow} (on two cores 0.1 and 1.5 billion parameters)"
+    if timed.hours:
+        time = f"{duration(3600 * timed.hours / timed.tokens * cost.tokens)} at the pace of its records"
+    return f"{name}: {games:,} games, some {cost.tokens / 1e6:.1f} million tokens{money}; {time}"
 
 
 def play(files: Sequence[Path], options: Sequence[str]) -> None:

@@ -31,7 +31,7 @@ def card(names: tuple[str, ...], quick: bool, compare: bool, models: Path) -> No
     from parley.card.content import read_card
     from parley.card.measures import make_card
     from parley.card.page import comparison_lines, write_card
-    from parley.card.play import estimate_line, play, write_studies
+    from parley.card.play import estimate_line, hide_places, play, write_studies
     from parley.engine.models import known_models
     from parley.study import load_study
 
@@ -49,14 +49,17 @@ def card(names: tuple[str, ...], quick: bool, compare: bool, models: Path) -> No
     if quick and (folder / "card.json").is_file() and not read_card(folder / "card.json").quick:
         raise UsageError(f"{folder / 'card.json'}: is of all games; leave out --quick, which would make it of a few")
     files = write_studies(folder, name, entry, models, quick)
-    studies = []
-    for file in files:
-        with paths.rooted(paths.home(file)):
-            studies.append(load_study(file))
-    common.say(estimate_line(studies, name))
-    play(files, options)
-    for path in write_card(make_card(files, name, quick), folder):
-        common.say(str(path))
+    try:
+        studies = []
+        for file in files:
+            with paths.rooted(paths.home(file)):
+                studies.append(load_study(file))
+        common.say(estimate_line(studies, name))
+        play(files, options)
+        for path in write_card(make_card(files, name, quick), folder):
+            common.say(str(path))
+    finally:
+        hide_places(folder)
 
 
 COMMANDS = (card,)

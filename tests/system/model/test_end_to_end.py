@@ -37,7 +37,7 @@ def test_a_study_on_the_real_model_from_file_to_report(folder: Path) -> None:
         folder,
         {"model": "smollm2-135m", "honest": 2, "b": [0, 1], "prompt": "may_exist"},
         {"model": "majority", "n": 3, "prompt": "none_exist"},
-        seeds=2,
+        seeds=1,
     )
     result = real_snakemake("--config", "study=real.yaml")
     assert result.returncode == 0, result.stderr
@@ -53,9 +53,9 @@ def test_a_study_on_the_real_model_from_file_to_report(folder: Path) -> None:
     assert asked["text"].str.startswith("{").all()
 
     conditions = pd.read_parquet(paths.table("real", "conditions", ".parquet"))
-    assert conditions["simulations"].to_list() == [2, 2, 2]
+    assert conditions["simulations"].to_list() == [1, 1, 1]
     outcomes = ["valid_consensus", "invalid_consensus", "premature_stop", "no_consensus"]
-    assert (conditions[[f"{name}_count" for name in outcomes]].sum(axis=1) == 2).all()
+    assert (conditions[[f"{name}_count" for name in outcomes]].sum(axis=1) == 1).all()
     for name in outcomes:
         assert (conditions[f"{name}_low"] <= conditions[f"{name}_rate"]).all()
         assert (conditions[f"{name}_rate"] <= conditions[f"{name}_high"]).all()

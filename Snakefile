@@ -12,6 +12,7 @@ if workflow.is_main_process:
     stop_while_planning()  # what follows takes a second to import
 
 from parley import paths
+from parley.columns import table_names
 from parley.workflow.jobs import Jobs
 from parley.workflow.run import begin, braced, on_error, on_start, on_success
 

@@ -91,7 +91,7 @@ def main() -> None:
     for name, (columns, rows) in tables.items():
         with (PAGE.with_suffix("") / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows([columns, *rows])
-    begin, end = "<!-- made by make published: cohorts -->\n", "<!-- cohorts ends -->"
+    begin, end = "<!-- made by make published: cohorts -->\n", "<!-- end -->"
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(begin)
     columns, rows = tables["cohorts"]
     lines = [columns, ["---"] * len(columns), *rows]

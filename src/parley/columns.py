@@ -5,6 +5,7 @@ A column is declared once, where what it holds is made. The schemas of the files
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +48,26 @@ class Column:
         return "string" if stored.startswith("dictionary<values=string") else stored
 
 
+@cache
+def described() -> dict[str, Any]:
+    """Return what `analysis/columns.yaml` says of axes, tables and other things with columns."""
+    content: dict[str, Any] = _read(Path(__file__).with_name("analysis") / "columns.yaml")
+    return content
+
+
+def table_names() -> list[str]:
+    """Return the names of the tables that every study has."""
+    return [name for name in described()["tables"] if name != "ledger"]
+
+
+def _read(path: Path) -> Any:
+    return yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
 def read_columns(path: Path) -> dict[str, tuple[Column, ...]]:
     """Return the columns in each section of a YAML file, which has for each the type, what it means, and its unit."""
-    sections = yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    return {key: tuple(Column(name, *spec) for name, spec in columns.items()) for key, columns in sections.items()}
+    sections = _read(path).items()
+    return {key: tuple(Column(name, *spec) for name, spec in columns.items()) for key, columns in sections}
 
 
 def schema(columns: Iterable[Column]) -> Any:

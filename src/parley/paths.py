@@ -28,40 +28,6 @@ IN_CLONE = (_PACKAGE.parents[1] / SNAKEFILE).is_file()
 # Where the Snakefile, workflow/, profiles/, config/ and envs/ are: the clone, or what a wheel has of it (setup.py).
 CHECKOUT = _PACKAGE.parents[1] if IN_CLONE else _PACKAGE / "checkout"
 OWN_MODELS = CHECKOUT / CONFIG / "models.yaml"
-# The tables of every study.
-TABLES = (
-    "simulations",
-    "conditions",
-    "outcomes",
-    "turns",
-    "rounds",
-    "thresholds",
-    "rates",
-    "quantities",
-    "players",
-    "contrasts",
-    "endings",
-    "times",
-    "quality",
-    "reactions",
-    "behaviors",
-    "measures",
-    "regret",
-    "achievable",
-    "decisions",
-    "decision_rates",
-    "martingale",
-    "equal_cost",
-    "votes",
-    "conformity",
-    "noise",
-    "forks",
-    "influences",
-    "margins",
-    "paper",
-    "questions",
-    "manifest",
-)
 
 _ROOT: ContextVar[Path | None] = ContextVar("parley_root", default=None)
 _home = Path()  # where nothing is `rooted`, in all threads
@@ -267,7 +233,7 @@ def results_of_endpoint(endpoint: Path) -> Path | None:
 
 
 def table(study: str, name: str, suffix: str) -> Path:
-    """One table, such as those named in TABLES: `.parquet` or `.csv`."""
+    """One table: `.parquet` or `.csv`."""
     return results(study) / "tables" / f"{name}{suffix}"
 
 

@@ -21,6 +21,7 @@ from parley.analysis.conditions import condition_table, outcome_table, print_con
 from parley.analysis.simulations import simulation_row
 from parley.analysis.summarize import summarize, write_metrics
 from parley.analysis.tables import csv_text, read_table, write_table
+from parley.columns import table_names
 from parley.errors import RecordError
 from parley.files import mark_done
 from parley.games.consensus.game import ConsensusGame
@@ -312,7 +313,7 @@ def test_all_tables_are_written_in_both_forms_from_the_records_of_now(study_fact
         assert len(table) == len(text) == count
         assert list(table) == list(text)
     made = {path.name for path in paths.table("small", "x", "").parent.iterdir()}
-    tables = {paths.table("small", name, s).name for name in paths.TABLES for s in (".csv", ".parquet")}
+    tables = {paths.table("small", name, s).name for name in table_names() for s in (".csv", ".parquet")}
     assert made == {*tables, paths.stamp("small", "tables", study.plan).name, paths.listing(Path()).name}
     counts = returned[[f"{name}_count" for name in OUTCOMES]].sum(axis=1)
     assert returned["simulations"].to_list() == counts.to_list() == [3] * 4

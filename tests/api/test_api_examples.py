@@ -39,6 +39,6 @@ def test_an_example_of_each_is_there_and_right(tmp_path: Path, monkeypatch: pyte
         examples = doctest.DocTestParser().get_examples(inspect.getdoc(value) or "")
         if not examples:
             wrong.append(f"parley.{name}: its docstring has no example")
-        test = doctest.DocTest(examples, {}, f"parley.{name}", None, None, None)
+        test = doctest.DocTest(examples, {"parley": parley}, f"parley.{name}", None, None, None)
         doctest.DocTestRunner(optionflags=FLAGS, verbose=False).run(test, out=wrong.append)
     assert not wrong, "\n".join(wrong)

@@ -2,16 +2,18 @@
 
 import json
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import mean
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import pytest
 
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.games.evidence import DEEDS
-from parley.games.promises import kind_of, read_plan
+from parley.games.promises import Deeds, kind_of, read_plan
 from parley.play.record import read_record
 from parley.play.simulate import simulate
 from parley.statistics.stats import wilson_of_mean
@@ -104,6 +106,23 @@ def test_promises_of_an_own_game(study_factory: StudyFactory) -> None:
     for model, what in (("cheat", "broken_selfish"), ("surprise", "broken_altruistic"), ("loyal", "promises_kept")):
         assert found[model][what]["mean"] == 1
     assert found["cheat"]["broken_as_planned"]["mean"] == 1
+
+
+class Gifts(Deeds):
+    phrases: ClassVar = {"give": (), "keep": ()}
+
+    def points(self, parameters: Any, actions: Mapping[str, Any]) -> Mapping[str, float]:
+        return {name: 2 * [*actions.values()].count("give") - 4 * (does == "give") for name, does in actions.items()}
+
+
+def test_only_promises_of_honest_agents_with_an_action_are_judged() -> None:
+    condition = SimpleNamespace(parameters=None, axes={})
+    game: Any = SimpleNamespace(simulation=SimpleNamespace(condition=condition, seed=0, id="one"), honest=["a", "b"])
+    trace = [
+        {"round": 1, "words": dict.fromkeys("abc", "give"), "actions": {"a": None, "b": "give", "c": "keep"}},
+    ]
+    [row] = Gifts(None, []).rows(game, trace)
+    assert (row["promises_made"], row["promises_kept"], row["broken_selfish"]) == (1, 1, 0)
 
 
 def test_who_gains() -> None:

@@ -6,6 +6,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from parley import paths
+from parley.columns import table_names
 from parley.paths import simulations_link
 from support import REPOSITORY
 
@@ -37,7 +38,7 @@ def test_no_two_paths_of_a_study_are_the_same() -> None:
     found = [
         *(path for record in records for path in (record, paths.journal(record))),
         *(paths.endpoint("demo", *each) for each in [*served, ("other+tiny", 0, "other")]),
-        *(paths.table("demo", n, s) for n in paths.TABLES for s in (".parquet", ".csv")),
+        *(paths.table("demo", n, s) for n in table_names() for s in (".parquet", ".csv")),
         *(paths.mark("demo", "played", e, r, s) for e in ("scripted", "other") for r in ("1", "2") for s in (0, 1)),
         *(paths.mark("demo", "shards", e, r, s) for e in ("scripted", "other") for r in ("1", "2") for s in (0, 1)),
         *(paths.figure("demo", "rates", s, page) for s in (".png", ".svg", ".pdf") for page in (1, 2)),

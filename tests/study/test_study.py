@@ -183,10 +183,10 @@ def test_changing_a_prompt_changes_exactly_the_conditions_that_read_it(
 # Shards
 
 
-def members(study: Study) -> dict[tuple[str, int], set[Path]]:
-    shards: dict[tuple[str, int], set[Path]] = {}
+def members(study: Study) -> dict[tuple[str, int], list[Path]]:
+    shards: dict[tuple[str, int], list[Path]] = {}
     for record, shard in study.shards().items():
-        shards.setdefault(shard, set()).add(record)
+        shards.setdefault(shard, []).append(record)
     return shards
 
 
@@ -195,6 +195,8 @@ def test_shards_hold_as_many_simulations_of_their_model_as_asked_for(study_facto
     sizes = {shard: len(found) for shard, found in members(study).items()}
     assert sizes == {("scripted", 0): 10, ("tiny", 0): 4, ("tiny", 1): 4, ("tiny", 2): 2}
     assert {str(record) for record in study.shards()} == records(study)
+    played = {shard: [each.record(study.name) for each in study.shard(*shard)] for shard in [*sizes, ("tiny", 3)]}
+    assert played == members(study) | {("tiny", 3): []}
 
 
 def test_no_simulation_changes_its_shard_when_seeds_are_added(study_factory: StudyFactory) -> None:

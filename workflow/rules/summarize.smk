@@ -4,7 +4,7 @@ rule summarize:
         records=ancient(RUN.unfinished),
     output:
         stamp=str(paths.stamp("{study}", "tables", STUDY.plan)),
-        parquet=[str(paths.table("{study}", name, ".parquet")) for name in paths.TABLES],
+        parquet=[str(paths.table("{study}", name, ".parquet")) for name in table_names()],
         simulations=report(
             str(paths.table("{study}", "simulations", ".csv")),
             caption="../report/simulations.rst",
@@ -17,7 +17,7 @@ rule summarize:
         ),
         others=[
             str(paths.table("{study}", name, ".csv"))
-            for name in paths.TABLES
+            for name in table_names()
             if name not in ("simulations", "conditions")
         ],
         metrics=[str(paths.metric("{study}", c.name)) for c in STUDY.first_repeat.conditions],

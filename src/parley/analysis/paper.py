@@ -151,10 +151,8 @@ def _add_questions(study: Study, asked: pd.DataFrame, table: list[dict[str, Any]
 
 def paper_lines(table: pd.DataFrame, game: type[Game]) -> list[str]:
     """Return a sentence for each row of the table `paper`: the paper's number, one's own, and whether they differ."""
-    own = {
-        "measure": game.evidence.measures,
-        "behavior": game.evidence.about("behaviors"),
-    }  # names like outcomes' names
+    # These may have names of outcomes.
+    own = {"measure": game.evidence.measures, "behavior": game.evidence.about("behaviors")}
     labels = {kind: {each.name: each.label for each in of} for kind, of in own.items()}
     rows = table.to_dict("records")
     return [_paper_line(row, labels.get(row["kind"], labels_of(game)).get(row["what"], row["what"])) for row in rows]

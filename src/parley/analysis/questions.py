@@ -96,11 +96,8 @@ def question_table(rows: pd.DataFrame, study: Study) -> pd.DataFrame:
         row |= dict(zip(("worst_low", "worst_high"), _at_worst(comparison, pairs), strict=True))
         row |= _of_sides(comparison, pairs)
     answered = pd.DataFrame(table, columns=names).assign(stopped=False)
-    for name in (
-        "p",
-        "anytime_p",
-        "p_equivalence",
-    ):  # a question without p counts: who deletes its games gains nothing
+    # A question without p counts: who deletes its games gains nothing.
+    for name in ("p", "anytime_p", "p_equivalence"):
         corrected = pd.Series(holm(answered[name].astype(float).fillna(1.0)), index=answered.index)
         answered[f"{name}_holm"] = corrected.where(answered[name].notna())
     return with_answers(answered, study)

@@ -104,7 +104,7 @@ def _tables(
     conditions["left_out"] = [there[each.name] - len(each.seeds) for each in played.conditions]
     conditions["planned"] = [planned[each.name] for each in played.conditions]
     asked = known = from_traces.asked(rows)
-    again = _again(records)
+    again = _again(records, rows)
     if study.parents:  # their repeats are all of one recorded game
         asked = pd.concat([asked, again[again[REPEAT] > 0]])
     noise = noise_table(again, by, game, _answers_again(records, by))
@@ -129,12 +129,12 @@ def _tables(
     }
 
 
-def _again(records: UsableRecords) -> pd.DataFrame:
-    """Return the table of simulations with a column that says which repeat; no rows if nothing was played again."""
+def _again(records: UsableRecords, first: pd.DataFrame) -> pd.DataFrame:
+    """Return the table of all simulations, with their repeat; no rows of the `first` if nothing was played again."""
     repeats = [simulation.condition.repeat or 0 for simulation in records.simulations]
-    again = any(repeats)
-    rows = simulation_table(played_games(records if again else records.first_repeat))
-    return rows.assign(**{REPEAT: repeats}) if again else rows.assign(**{REPEAT: 0}).iloc[:0]
+    if not any(repeats):
+        return first.iloc[:0].assign(**{REPEAT: 0})
+    return simulation_table(played_games(records)).assign(**{REPEAT: repeats})
 
 
 def _answers_again(records: UsableRecords, by: Sequence[str]) -> dict[tuple[str, ...], tuple[int, int]]:

@@ -221,7 +221,7 @@ class FromTraces:
             if (more := maker.asked(self._rows[name])) is not None:
                 rows = rows.join(more, on="id")
         names = [each.name for each in self._study.game.evidence.of_traces]
-        measured = pd.DataFrame(self._rows["measures"], columns=["id", *names])
+        measured = pd.DataFrame(self._rows["measures"], columns=["id", *names]).dropna(axis="columns", how="all")
         return rows.join(measured.set_index("id"), on="id") if names else rows
 
 

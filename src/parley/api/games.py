@@ -78,7 +78,6 @@ class Record(Shown):
     def path(self) -> Path:
         """Where it is.
 
-        >>> import parley
         >>> parley.load("demo").results().records[0].path.name
         'seed=0.parquet'
         """
@@ -89,7 +88,6 @@ class Record(Shown):
     def id(self) -> str:
         """SHA-256 that names its simulation, in whatever study it is.
 
-        >>> import parley
         >>> len(parley.load("demo").results().records[0].id)
         64
         """
@@ -99,7 +97,6 @@ class Record(Shown):
     def digest(self) -> str:
         """SHA-256 of what the game saw and decided.
 
-        >>> import parley
         >>> results = parley.load("demo").results()
         >>> results.records[0].digest == results.simulations["digest"][0]
         True
@@ -110,7 +107,6 @@ class Record(Shown):
     def outcome(self) -> dict[str, Any]:
         """How it ended: `name`, `detail`, `diagnosis`, `rounds`, `finished_early` and the game's `metrics`.
 
-        >>> import parley
         >>> parley.load("demo").results().records[0].outcome["name"]
         'valid_consensus'
         """
@@ -120,7 +116,6 @@ class Record(Shown):
     def provenance(self) -> dict[str, Any]:
         """What made it, but cannot change it: versions, machine, start and end, the engines that answered.
 
-        >>> import parley
         >>> sorted(parley.load("demo").results().records[0].provenance)[:3]
         ['ended', 'engines', 'git']
         """
@@ -130,7 +125,6 @@ class Record(Shown):
     def trace(self) -> list[dict[str, Any]]:
         """What the game noted of each round; its keys are the game's own.
 
-        >>> import parley
         >>> parley.load("demo").results().records[0].trace[0]["round"]
         1
         """
@@ -140,7 +134,6 @@ class Record(Shown):
     def transcript(self) -> pd.DataFrame:
         """Every question and reply, a row per attempt: what `Results.attempts` has of this simulation.
 
-        >>> import parley
         >>> record = parley.load("demo").results().records[0]
         >>> record.transcript[["round", "phase", "agent"]].head(2)
            round    phase    agent
@@ -154,7 +147,6 @@ class Record(Shown):
 
         What differs stands in `difference`. Raises RecordError for a record that this version of Parley cannot play.
 
-        >>> import parley
         >>> parley.load("demo").results().records[0].replay().identical
         True
         """
@@ -207,7 +199,6 @@ class Records(Shown, Sequence[Record]):
 
         There may be none yet. Raises UsageError for an axis or a value that the study does not have.
 
-        >>> import parley
         >>> records = parley.load("demo").results().records
         >>> len(records.where(b=1)), len(records.where(b=[0, 1], seed=2))
         (3, 2)
@@ -269,7 +260,6 @@ class Played(Shown):
     def trace(self) -> list[dict[str, Any]]:
         """What the game noted of each round; its keys are the game's own.
 
-        >>> import parley
         >>> game = parley.run(parley.load("demo").play(b=1, seed=2))
         >>> len(game.trace), game.trace[0]["round"]
         (7, 1)
@@ -280,7 +270,6 @@ class Played(Shown):
     def transcript(self) -> pd.DataFrame:
         """Every question and reply, a row per attempt, with the columns of `Results.attempts`.
 
-        >>> import parley
         >>> game = parley.run(parley.load("demo").play(b=0, seed=2))
         >>> game.transcript[["round", "phase", "agent", "role"]].head(2)
            round    phase    agent    role
@@ -293,7 +282,6 @@ class Played(Shown):
     def text(self, reasoning: bool = False) -> str:
         """Return what `parley play` prints: a line per reply; with `reasoning` the texts too, private notes included.
 
-        >>> import parley
         >>> game = parley.run(parley.load("demo").play(b=0, seed=2))
         >>> print(game.text().splitlines()[0])
         Round 1, propose

@@ -15,6 +15,7 @@ from parley.analysis.tables import read_table, typed
 from parley.analysis.traces import TURNS, recorded, turn_table
 from parley.api.frames import among, attempt_frame, check_columns, round_frame, selection, values_text
 from parley.api.games import Records, Shown
+from parley.columns import table_names
 from parley.errors import UsageError
 from parley.play.record_store import UsableRecords, played_part, read_records, tables_are_current, usable_part
 from parley.study import Study
@@ -57,7 +58,6 @@ class Results(Shown):
 
         Of a large study take some columns and conditions instead: see `frame`.
 
-        >>> import parley
         >>> parley.load("demo").results().attempts[["b", "round", "phase", "agent"]].head(2)
            b  round    phase    agent
         0  0      1  propose  agent_1
@@ -72,7 +72,6 @@ class Results(Shown):
         Only rounds that were played. The table of the same name, `table("rounds")`, has their means by condition, in
         which finished games may keep their last value.
 
-        >>> import parley
         >>> parley.load("demo").results().rounds[["b", "seed", "round", "agreement"]].head(2)
            b  seed  round  agreement
         0  0     0      1       0.25
@@ -84,7 +83,6 @@ class Results(Shown):
     def simulations(self) -> pd.DataFrame:
         """A row per simulation: the axes, `seed`, `outcome`, `rounds`, the game's metrics, calls, tokens, seconds.
 
-        >>> import parley
         >>> parley.load("demo").results().simulations[["b", "seed", "outcome", "rounds"]].head(2)
            b  seed          outcome  rounds
         0  0     0  valid_consensus       2
@@ -96,7 +94,6 @@ class Results(Shown):
     def conditions(self) -> pd.DataFrame:
         """A row per condition: the axes, and of each outcome count, rate and limits of its 95% Wilson interval.
 
-        >>> import parley
         >>> parley.load("demo").results().conditions["valid_consensus_low"].round(2).tolist()
         [0.44, 0.0]
         """
@@ -113,7 +110,6 @@ class Results(Shown):
         Conditions are chosen by values of axes, as a study or a path writes them, and simulations by `seed`; a list
         means any of its values. Raises UsageError for a column, an axis or a value that is not there.
 
-        >>> import parley
         >>> results = parley.load("demo").results()
         >>> results.frame("attempts", columns=["agent", "phase"], b=1, seed=[0, 2]).shape[1]
         2
@@ -137,7 +133,6 @@ class Results(Shown):
 
         `tables` has the names. Raises UsageError for another name.
 
-        >>> import parley
         >>> parley.load("demo").results().table("outcomes")[["b", "outcome", "count"]].head(1)
            b          outcome  count
         0  0  valid_consensus      3
@@ -149,11 +144,10 @@ class Results(Shown):
     def tables(self) -> list[str]:
         """The names of the tables.
 
-        >>> import parley
         >>> parley.load("demo").results().tables[:3]
         ['simulations', 'conditions', 'outcomes']
         """
-        return [*paths.TABLES, *([LEDGER] if self._study.game.evidence.keeps_ledger else [])]
+        return [*table_names(), *([LEDGER] if self._study.game.evidence.keeps_ledger else [])]
 
     def figure(
         self,
@@ -168,7 +162,6 @@ class Results(Shown):
         `for_paper` leaves out what belongs into its caption. Raises UsageError for another name, or a page that it
         does not have.
 
-        >>> import parley
         >>> figure = parley.load("demo").results().figure("outcome_rates")
         >>> figure.savefig("outcome_rates.pdf")
         """
@@ -191,7 +184,6 @@ class Results(Shown):
     def figures(self) -> list[str]:
         """The names of the figures.
 
-        >>> import parley
         >>> parley.load("demo").results().figures
         ['outcome_rates', 'outcomes_by_byzantine', 'endings', 'final_on_initial', 'trajectories']
         """
@@ -201,7 +193,6 @@ class Results(Shown):
     def records(self) -> Records:
         """The records, in the order of the simulations: a sequence, read record by record.
 
-        >>> import parley
         >>> parley.load("demo").results().records[0].replay().identical
         True
         """

@@ -48,7 +48,6 @@ class Study(Shown):
     def conditions(self) -> pd.DataFrame:
         """The conditions, a row each: the value of every axis, `threat_model`, the number of `seeds`, `spec`.
 
-        >>> import parley
         >>> parley.load("demo").conditions[["model", "n", "b", "seeds"]]
               model  n  b  seeds
         0  majority  4  0      3
@@ -75,7 +74,6 @@ class Study(Shown):
 
         In a notebook write `game = await study.play(b=1)`, in a script:
 
-        >>> import parley
         >>> study = parley.load("demo")
         >>> game = parley.run(study.play(b=1, seed=2))
         >>> game
@@ -94,7 +92,6 @@ class Study(Shown):
         `options` are Snakemake's. It returns when all is there, maybe after hours. Raises ParleyError if Snakemake
         fails, whose lines say why.
 
-        >>> import parley
         >>> parley.load("demo").run("--dry-run")
         """
         with paths.rooted(self._root):
@@ -115,7 +112,6 @@ class Study(Shown):
 
         Raises RecordError if nothing is there yet.
 
-        >>> import parley
         >>> parley.load("demo").results()
         Results of demo: 6 of 6 simulations
           tables: read from the tables that parley summarize wrote

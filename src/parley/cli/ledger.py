@@ -14,10 +14,6 @@ if TYPE_CHECKING:
 _TARGET = click.argument("target", metavar="STUDY|FILE", shell_complete=STUDY_NAMES)
 
 
-def _chain(target: str, models: Path | None) -> Path:
-    return Path(target) if paths.is_ledger(target) else paths.ledger(load(target, models).name)
-
-
 @click.group()
 def ledger() -> None:
     """What was said in a study, signed and chained: make the ledger, check it, look at it.
@@ -93,7 +89,7 @@ def show(target: str, models: Path | None, block: int | None, as_json: bool) -> 
     """
     from parley.ledger.build import blocks, history, overview
 
-    chain = _chain(target, models)
+    chain = Path(target) if paths.is_ledger(target) else paths.ledger(load(target, models).name)
     lines = overview(chain) if block is None else history(chain, block).splitlines()
     tell(as_json, [each.model_dump() for each, _ in blocks(chain) if block in (None, each.height)], lines)
 

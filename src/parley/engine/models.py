@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from parley.engine.arguments import argument_name, check_arguments, check_concern_the_machine, tensor_parallel
 from parley.engine.grammar import LATEST, OF_OWN_SERVERS, GrammarVersion, cuts_texts, grammar_version
@@ -30,7 +30,7 @@ from parley.errors import UsageError, located, without_keys
 from parley.identity import canonical_json
 from parley.policies.reply_text import Reading
 from parley.text import choose, one_line, without_folders
-from parley.text.yamlfile import Slug, load_yaml, validated, yaml_text
+from parley.text.yamlfile import FileModel, Slug, load_yaml, validated, yaml_text
 from parley.trust import MAKERS, names_own_code
 
 # Stands for the URL where a record is all that is known of a service; the name resolves nowhere (RFC 2606).
@@ -50,10 +50,8 @@ def _check_gres(value: str) -> str:
     return value
 
 
-class ClusterRequest(BaseModel):
+class ClusterRequest(FileModel):
     """What the job of one shard asks a cluster for, where the model needs other than the profile's defaults."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     memory_mb: int | None = Field(default=None, ge=256, le=16_777_216, description="Memory of the job, in MB.")
     minutes: int | None = Field(default=None, ge=1, le=43_200, description="Time limit of the job, in minutes.")
@@ -126,10 +124,9 @@ _NOT_EXTRA = frozenset(
 )
 
 
-class ModelEntry(BaseModel):
+class ModelEntry(FileModel):
     """One model, as a study names it."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     # What is not excluded from its dump is its identity. Keys that came later are left out while they are not set.
 
     source: Source
@@ -365,10 +362,9 @@ def recorded_entry(identity: Mapping[str, Any], grammar: str | None) -> ModelEnt
     return ModelEntry.model_validate({**identity, "source": source} | ({"grammar": version} if version else {}))
 
 
-class ModelsFile(BaseModel):
+class ModelsFile(FileModel):
     """The content of a models file."""
 
-    model_config = ConfigDict(extra="forbid")
     models: Annotated[dict[Slug, ModelEntry], Field(min_length=1)]
 
 

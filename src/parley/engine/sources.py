@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from parley.errors import EngineError
 from parley.text import last_part
-from parley.text.yamlfile import ByModel
+from parley.text.yamlfile import ByModel, FileModel
 
 _SERVICE_URL = re.compile(r"https?://[^\s/?#@\\]+(?:/[^\s?#@\\]*)?", re.ASCII)
 _CALLS = ("/chat/completions", "/completions", "/responses", "/messages")
@@ -26,9 +26,7 @@ _NUMBER = re.compile(r"\{(?::0(\d))?\}")  # {} or {:02}: the number of a part
 _Gguf = Annotated[str, Field(max_length=200, pattern=r"^[^/\\]+\.gguf$")]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class _Strict(FileModel):
     def identity(self) -> dict[str, Any]:
         """Return what of a source is identity: nothing that names a place on one machine, or a person."""
         return self.model_dump(mode="json")

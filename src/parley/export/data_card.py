@@ -31,6 +31,8 @@ def data_card(records: UsableRecords, license_note: str, author: str, tables: Ma
     origins = [f"{one_line(source)} (license: {one_line(terms)})" for source, terms in sorted(sources)]
     terms = one_line(license_note, 300) or one_line("; ".join(sorted({terms for _, terms in sources}))) or NO_LICENSE
     results, game = paths.RESULTS / study.name, re.split("[:.]", study.game.name)[0].replace("_", " ")
+    frozen = paths.frozen(study.file)
+    own = f", `config/{frozen.name}` (its preregistration)" if frozen.exists() else ""
     files = {table: f"{results}/tables/{table}.parquet" for table in tables}
     files["replies"] = f"{results}/simulations/**/*.parquet"
     header = {
@@ -44,7 +46,7 @@ def data_card(records: UsableRecords, license_note: str, author: str, tables: Ma
         f"{title.rstrip('.')}. {_description(records)}"
         + "".join(f" Imported, not played by Parley: {origin}." for origin in origins),
         "\n".join(f"- {fact}" for fact in _facts(records, terms, one_line(author, 200))),
-        _FILES.format(name=study.name, results=results, own=_own_files(records)),
+        _FILES.format(name=study.name, results=results, own=own),
         "\n".join(f"- `{table}`: one row per {row}" for table, row in tables.items()),
         _USE.format(name=study.name, results=results, version=__version__),
         "## How the data were made",
@@ -112,11 +114,6 @@ def _license(text: str) -> dict[str, Any]:
         return {"license": text.lower()}
     link = {"license_link": text} if text.startswith(("https://", "http://")) else {}
     return {"license": "other", "license_name": "see-the-readme", **link}
-
-
-def _own_files(records: UsableRecords) -> str:
-    frozen = paths.frozen(records.study.file)
-    return f", `config/{frozen.name}` (its preregistration)" if frozen.exists() else ""
 
 
 _FILES = """## Files

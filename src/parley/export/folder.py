@@ -22,7 +22,7 @@ import yaml
 import parley
 from parley import paths
 from parley.analysis.tables import declared, describe
-from parley.columns import find
+from parley.columns import find, table_names
 from parley.engine.models import UNKNOWN_PATH, UNKNOWN_URL, ModelEntry
 from parley.engine.sources import FolderSource, GgufSource, PathPlace, ServiceSource
 from parley.errors import ParleyError, RecordError, UsageError
@@ -62,7 +62,7 @@ def write_folder(records: UsableRecords, whole: Study, license_note: str, author
     made = [path for name in _MADE for path in sorted((results / name).rglob("*")) if not path.name.startswith(".")]
     for path in [paths.conditions(whole.name), *filter(Path.is_file, made)]:
         _copy(path, folder / _place(path))
-    tables = {name: declared(name).row for name in paths.TABLES if _has_rows(folder, whole.name, name)}
+    tables = {name: declared(name).row for name in table_names() if _has_rows(folder, whole.name, name)}
     _write_columns(whole, list(tables), folder / "columns.csv")
     (folder / "README.md").write_text(data_card(records, license_note, author, tables), encoding="utf-8")
     _check(whole, folder)

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from parley.games.evidence import Session
 from parley.identity import canonical_json, digest
 from parley.ledger.signing import AgentKey
 from parley.study.study_file import LEDGER_FORMAT, MAX_DIFFICULTY
+from parley.text.yamlfile import StrictModel
 
 _GENESIS_DOMAIN = "parley/genesis/1"
 _BLOCK_DOMAIN = "parley/block/1"
@@ -28,20 +29,16 @@ _Signature = Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
 _Count = Annotated[int, Field(ge=0, le=2**63)]
 
 
-class BlockSigner(BaseModel):
+class BlockSigner(StrictModel):
     """An agent who took part, its public key, and its signature of the block."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     name: _Name
     key: _Hash
     signature: _Signature
 
 
-class SignedUtterance(BaseModel):
+class SignedUtterance(StrictModel):
     """What one agent said in one round, and its signature."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     round: _Count
     agent: _Name
@@ -53,10 +50,8 @@ class SignedUtterance(BaseModel):
         return canonical_json({**self.model_dump(), "simulation": simulation, "session": session}).encode("ascii")
 
 
-class Block(BaseModel):
+class Block(StrictModel):
     """A block as it stands on the chain. `spoken` counts the utterances of the session, on the chain or not."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     format: Literal[2]
     game: _Name

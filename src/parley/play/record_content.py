@@ -173,25 +173,23 @@ def telemetry(play: Play, players: Mapping[str, Player]) -> dict[str, Any]:
 
 def attempt_rows(simulation: Simulation, play: Play, players: Mapping[str, Player]) -> pa.Table:
     """Return a row per attempt; `players` is what plays each agent, by its name."""
-    rows = [
-        {
-            **{name: getattr(x.entry, name) for name in ENTRY_FIELDS},
-            "id": simulation.id,
-            "simulation_seed": simulation.seed,
-            "role": x.ask.role,
-            "player": players[x.ask.agent].label,
-            "request_seed": x.entry.seed,
-            "temperature": sent.sampling.temperature,
-            "max_tokens": sent.sampling.max_tokens,
-            "system": sent.system,
-            "user": sent.user,
-            "failure": x.reply.failure,
-            "failure_detail": x.reply.detail,
-            "started": round(x.entry.started * 1000),
-        }
-        for x, sent in ((x, last_sent(x.ask, x.entry)) for x in play.exchanges)
-    ]
-    columns = [packed_array([row[field.name] for row in rows], field.type) for field in SCHEMA]
+    entries, asks = [x.entry for x in play.exchanges], [last_sent(x.ask, x.entry) for x in play.exchanges]
+    cells: dict[str, list[Any]] = {name: [getattr(entry, name) for entry in entries] for name in ENTRY_FIELDS}
+    cells |= {
+        "id": [simulation.id] * len(entries),
+        "simulation_seed": [simulation.seed] * len(entries),
+        "role": [x.ask.role for x in play.exchanges],
+        "player": [players[x.ask.agent].label for x in play.exchanges],
+        "request_seed": cells["seed"],
+        "temperature": [sent.sampling.temperature for sent in asks],
+        "max_tokens": [sent.sampling.max_tokens for sent in asks],
+        "system": [sent.system for sent in asks],
+        "user": [sent.user for sent in asks],
+        "failure": [x.reply.failure for x in play.exchanges],
+        "failure_detail": [x.reply.detail for x in play.exchanges],
+        "started": [round(entry.started * 1000) for entry in entries],
+    }
+    columns = [packed_array(cells[field.name], field.type) for field in SCHEMA]
     return pa.Table.from_arrays(columns, schema=SCHEMA)
 
 

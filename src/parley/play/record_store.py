@@ -102,7 +102,8 @@ def read_records(
     usable: dict[Path, Summary] = {}
     missing: list[str] = []
     left_out: dict[Path, str] = {}
-    wanted = list(study.simulations())
+    # By condition: what is alike in the records of one is kept once for each piece.
+    wanted = [Simulation(condition, seed) for condition in study.conditions for seed in condition.seeds]
     pieces = [wanted[at : at + _PIECE] for at in range(0, len(wanted), _PIECE)]
     read = chain.from_iterable(forked_map(partial(_read_piece, study.name), pieces, processes))
     for simulation, found in zip(wanted, read, strict=True):

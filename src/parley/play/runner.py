@@ -180,7 +180,7 @@ class _Answers:
                     self.journal.append(entry)
             reply = read_reply(ask, entry.text, entry.finish_reason, self.readings[ask.agent])
             took += entry.milliseconds
-            attempts.append(Exchange(ask, entry, replace(reply, milliseconds=took)))
+            attempts.append(Exchange(ask, entry, replace(reply, milliseconds=took) if took else reply))
             for watcher in self.watchers:
                 watcher.answered(attempts[-1])
             if reply.failure in (None, "prompt_too_long") or entry.given == CHANGED:  # it would be the same again

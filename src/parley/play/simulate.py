@@ -101,9 +101,7 @@ def simulate_shard(
     an error as of `simulate` is raised that counts them and quotes the first. All ends when the process `exit_with` is
     gone, with a ParleyError. Raises UsageError if the study has no such shard.
     """
-    shards = study.shards()
-    of_engine = [s for s in study.simulations() if s.condition.plays_by_shard and s.condition.engine == engine]
-    mine = [simulation for simulation in of_engine if shards[simulation.record(study.name)] == (engine, number)]
+    mine = [simulation for simulation in study.shard(engine, number) if simulation.condition.plays_by_shard]
     if not mine:
         raise UsageError(
             f"{study.file}: no shard {number} of {engine} that plays in one job; "

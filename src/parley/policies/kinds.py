@@ -134,7 +134,7 @@ class ChosenPolicy:
         """The scripted rule that answers; None where a language model or the user's own code does."""
         return None if self.kind.rule is None else partial(self.kind.rule, given=self.parameters)
 
-    @property
+    @cached_property
     def label(self) -> str:
         """Return a readable name, a folder's: the kind and what is not the default, `crash-3`; else with a hash."""
         parts = [self.kind.name.rpartition(":")[2]]

@@ -132,8 +132,8 @@ class Expander:
                 )
         if all(condition.axes[ARM_AXIS] == NO_ARM for condition in conditions):
             raise UsageError(
-                f"{self._where}: compare_with: in no condition do honest agents of one kind alone talk about problems "
-                "that have a right answer (deliberation with turns, b: 0); remove this key"
+                f"{self._where}: compare_with: in no condition do honest agents of one kind alone hear answers to "
+                "problems with a right one (deliberation with turns, b: 0, no talk, no dealt facts); remove this key"
             )
 
     # What is checked before anything is expanded

@@ -246,8 +246,8 @@ def _check_paper(study: Study) -> None:
             asked = [of for of in study.comparisons if of.question.name == each.question]
             if len(asked) > 1:
                 raise UsageError(f"{place}.question: {each.question} compares several; give it two values")
-            if asked[0].share and abs(each.value) > 1:
-                raise UsageError(f"{place}.difference: {each.value:g}: a difference of shares is at most 1")
+            if asked[0].share and max(abs(each.value), each.margin or 0) > 1:
+                raise UsageError(f"{place}.difference: {each.value:g}: it and its margin are of shares, at most 1")
             continue
         check_known(f"{place}.what", each.what or "", known[each.part], "number of this game")
         fitting = study.fitting(each.where, f"paper[{index}].where")
@@ -255,6 +255,8 @@ def _check_paper(study: Study) -> None:
             raise UsageError(f"{place}.{each.form}: {each.what} is no rate; give mean")
         if each.part is None and each.what in shares and not 0 <= each.value <= 1:
             raise UsageError(f"{place}.{each.form}: {each.value:g}: {each.what} is a share, from 0 to 1")
+        if (each.part or each.what in shares) and (each.margin or 0) > 1:
+            raise UsageError(f"{place}.margin: {each.margin:g}: of a share it is at most 1; write 5 points as 0.05")
         if each.part and len(fitting) > study.repeats:
             raise UsageError(f"{place}.where: {len(fitting)} conditions; name the one that its {each.part} is of")
 

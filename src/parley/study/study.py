@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -122,13 +123,18 @@ class Study:
         The engine is that of the condition. Its shards hold equally many simulations (see `_shard_sizes`), in the
         order of `simulations`: added seeds fill new shards and move nothing.
         """
-        counts = dict.fromkeys(self._shard_sizes, 0)
+        numbers = {engine: count() for engine in self._shard_sizes}
         shards = {}
         for simulation in self.simulations():
             engine = simulation.condition.engine
-            shards[simulation.record(self.name)] = (engine, counts[engine] // self._shard_sizes[engine])
-            counts[engine] += 1
+            shards[simulation.record(self.name)] = (engine, next(numbers[engine]) // self._shard_sizes[engine])
         return shards
+
+    def shard(self, engine: str, number: int) -> list[Simulation]:
+        """Return the simulations of one of the `shards`, in order; none if there is no such shard."""
+        size = self._shard_sizes.get(engine, 0)
+        of_engine = (each for each in self.simulations() if each.condition.engine == engine)
+        return list(islice(of_engine, number * size, (number + 1) * size))
 
     def requests_at_once(self, condition: Condition) -> dict[str, int]:
         """Return, for each model of a condition that has a server of ours, how many requests it may get at once.

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import chdir, suppress
 from pathlib import Path
 from shlex import quote
@@ -136,7 +136,8 @@ def _say_end(workflow: Any, study: Study, home: Path) -> None:
             report = paths.report(study.name).absolute()
             answers = list(answer_lines(read_table(study.name, "questions"), study))
         if report.is_file():
-            _say_answers(answers, report)
+            for line in [*answers, f"Report: {os.path.relpath(report)}"]:
+                sys.stderr.write(f"{one_line(line)}\n")
 
 
 def go_home(study: Path, started_in: str) -> None:
@@ -246,11 +247,6 @@ def on_success(run: Run) -> None:
         # The jobs that left them out have said so in their logs alone.
         if line := recall_left_out(run.study):
             _log.warning("%s", line)
-
-
-def _say_answers(answers: Sequence[str], report: Path) -> None:
-    for line in [*answers, f"Report: {os.path.relpath(report)}"]:
-        sys.stderr.write(f"{one_line(line)}\n")
 
 
 def missing_records(study: Study, by_shard: bool) -> list[str]:

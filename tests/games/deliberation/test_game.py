@@ -50,6 +50,7 @@ OUT_OF_RANGE: list[dict[str, Any]] = [
     {"peer_record": "real", "problems": "policies"},
     {"reliability": 0.5, "peer_record": "drawn"},
     {"talk": 2, "turns": 0},
+    {"talk": 2, "turns": 2},
 ]
 
 

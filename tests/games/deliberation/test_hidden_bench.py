@@ -2,7 +2,7 @@
 
 import json
 import re
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,9 @@ import pytest
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.errors import UsageError
+from parley.games.deliberation.game import DeliberationGame
+from parley.games.deliberation.parameters import DeliberationParameters
+from parley.games.parameters import Group
 from parley.games.problems.sources import HiddenBench
 from parley.play.record import read_summary, read_trace
 from parley.play.replay import replay
@@ -63,6 +66,12 @@ def test_its_file(file: Path) -> None:
     copy = file.with_name("copy.json")
     copy.write_bytes(file.read_bytes())
     assert HiddenBench(path=str(copy), agents=4).model_dump() == source.model_dump()
+    with pytest.raises(UsageError, match="0 problems; add some"):
+        HiddenBench(path=str(file), agents=9).check()
+    for agents, named in ((None, 3), (None, 4), (4, 3), (4, 4)):
+        parameters = DeliberationParameters(problems=HiddenBench(path=str(file), agents=agents))
+        with nullcontext() if agents == named else pytest.raises(UsageError, match=f"write agents: {named}"):
+            DeliberationGame.check(parameters, [Group("honest", named)])
     file.write_text(json.dumps([task(0, correct_answer="by air")]), encoding="utf-8")
     with pytest.raises(UsageError, match=r"bench.json: task 1: .*answer"):
         HiddenBench(path=str(file)).check()

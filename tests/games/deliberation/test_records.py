@@ -11,6 +11,7 @@ from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.play.record import read_trace
 from parley.play.simulate import simulate_shard
+from parley.statistics.stats import wilson_of_mean
 from parley.study import Study
 from parley.study.condition import SCRIPTED
 from support.playing import play_of
@@ -39,6 +40,8 @@ def test_trust_in_a_record_is_full_or_none_where_it_is_known(study_factory: Stud
     followers = played(study_factory, {"name": "follower", "accuracy": 0.4})
     [full] = read_table(followers.name, "questions").to_dict("records")
     assert (full["difference"], full["answer"]) == (1, "differs")
+    told = read_table(followers.name, "quantities").set_index("quantity").loc["followed_reliable"]
+    assert [told["low"], told["mean"]] == pytest.approx([float(wilson_of_mean(1, told["simulations"])[0]), 1])
     for model in ("urn", {"name": "solver", "accuracy": 0.5, "conformity": 1.0}):
         study = played(study_factory, {"name": model, "accuracy": 0.4} if model == "urn" else model, n=4)
         [none] = read_table(study.name, "questions").to_dict("records")

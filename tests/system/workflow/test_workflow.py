@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from parley import paths
+from parley.columns import table_names
 from parley.study import Study
 from support import REPOSITORY
 from support.preloaded import preloaded_environment
@@ -40,7 +41,7 @@ def test_a_study_runs_once_and_added_seeds_run_alone(played: Study, folder: Path
     stamps = [paths.stamp("small", stage, study.plan) for stage in ("tables", "figures", "report", "view")]
     figures = [paths.figure("small", f.name, suffix) for f in study.figures for suffix in (".png", ".svg", ".pdf")]
     figures.append(paths.figure_list("small"))
-    tables = [paths.table("small", name, s) for name in paths.TABLES for s in (".csv", ".parquet")]
+    tables = [paths.table("small", name, s) for name in table_names() for s in (".csv", ".parquet")]
     page = paths.view_page(paths.view("small"))
     assert all(path.stat().st_size for path in [*stamps, *figures, *tables, paths.report("small"), page])
     assert not paths.journal(next(iter(planned))).parent.exists()

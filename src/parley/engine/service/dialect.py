@@ -9,10 +9,11 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from parley.policies import Sampling, Tokens
 from parley.text import choose
+from parley.text.yamlfile import FileModel
 
 ApiName = Literal["chat", "messages", "responses"]
 Structured = Literal["json_schema", "json_object", "tool", "none"]
@@ -90,10 +91,8 @@ MAX_REASONING = 1_000_000
 _Flag = Annotated[bool, Field(strict=True)]
 
 
-class Dialect(BaseModel):
+class Dialect(FileModel):
     """What a service takes of a request, and how its replies are read."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     preset: Preset | None = Field(default=None, description="A known service, whose keys count where none are given.")
     api: ApiName = Field(
@@ -221,10 +220,8 @@ _PerMinute = Annotated[int, Field(strict=True, ge=1, le=10**12)]
 _PerMillion = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 
 
-class ServiceLimits(BaseModel):
+class ServiceLimits(FileModel):
     """How much of a service one process may use, which plays all of a study that asks it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     concurrent: Annotated[int, Field(strict=True, ge=1, le=100_000)] | None = Field(
         default=None, description="Requests in flight at once."
@@ -245,10 +242,8 @@ class ServiceLimits(BaseModel):
         return (self.concurrent, self.requests_per_minute, self.tokens_per_minute) != (None, None, None)
 
 
-class Price(BaseModel):
+class Price(FileModel):
     """What a million tokens of a model cost, in whatever currency the study's budget has."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     prompt: _PerMillion = Field(description="A million tokens of prompts.")
     completion: _PerMillion = Field(description="A million tokens of replies.")
@@ -268,10 +263,8 @@ class Price(BaseModel):
         return max(self.of(tokens), self.of(Tokens(tokens.prompt, tokens.completion, tokens.prompt)))
 
 
-class BudgetLimits(BaseModel):
+class BudgetLimits(FileModel):
     """What the services of a study may spend; not part of any identity."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     tokens: Annotated[int, Field(strict=True, ge=1, le=10**15)] | None = Field(
         default=None, description="Tokens of prompts and replies."

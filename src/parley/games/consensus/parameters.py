@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Annotated, Any, ClassVar, Literal, NotRequired, TypedDict, get_args
 
 from pydantic import (
@@ -381,7 +381,7 @@ class Agent:
         return self.seat.role == HONEST
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Proposal:
     """What one agent told the others in one round, None if silent; `peer_values` are those told something else."""
 
@@ -389,6 +389,14 @@ class Proposal:
     value: Value | None
     justification: str = ""
     peer_values: Mapping[str, Value | None] = field(default_factory=dict)
+
+    def said_to(self, name: str) -> Said:
+        """Return what one agent hears of it; all who are told the same share one."""
+        return self._to_all if name not in self.peer_values else Said(self.peer_values[name], self.justification)
+
+    @cached_property
+    def _to_all(self) -> Said:
+        return Said(self.value, self.justification)
 
 
 class ConsensusRound(TypedDict):

@@ -76,7 +76,7 @@ class Protocol(ABC):
         self.history: dict[str, list[Heard]] = {name: [] for name in names}  # by agent and round that is over
         self.trace: list[ConsensusRound] = []
         self.goal = self.parameters.goal
-        self._round_text = cache(self.round_text)
+        self._round_text, self._told = cache(self.round_text), cache(self._told_of)
         self.set_up()
 
     def set_up(self) -> None:  # noqa: B027 (most need nothing)
@@ -128,11 +128,7 @@ class Protocol(ABC):
     def heard(self, agent: Agent, proposals: Iterable[Proposal]) -> dict[str, Said]:
         """Return what `agent` hears of these: its own proposal and its neighbors', as they were sent to it."""
         seen, name = self.links.seen_by(agent.name), agent.name
-        return {
-            sent.agent: Said(sent.peer_values.get(name, sent.value), sent.justification)
-            for sent in proposals
-            if sent.agent in seen
-        }
+        return {sent.agent: sent.said_to(name) for sent in proposals if sent.agent in seen}
 
     def remember(self, heard: Mapping[str, Heard]) -> None:
         """Add what each agent heard of a round to the history."""
@@ -149,7 +145,7 @@ class Protocol(ABC):
     def round_text(self, name: str, number: int) -> str:
         """Return a round of an agent's history, from 1, as prompts show it."""
 
-    def _told(self, name: str) -> dict[str, object]:
+    def _told_of(self, name: str) -> dict[str, object]:
         """Return what fills the texts on a disclosed network and on filters."""
         heard, hearers = (
             ", ".join(names) or "none" for names in (self.links.neighbors(name), self.links.hearers(name))

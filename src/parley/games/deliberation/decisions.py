@@ -226,7 +226,7 @@ def outcome_of(
         name=name,
         detail=verdict["detail"],
         diagnosis=diagnosis(turns, names),
-        rounds=len(trace),
+        rounds=len(trace) + sum(len(turn["talk"]) for turn in trace if "talk" in turn),
         finished_early=agreed,
         metrics={
             "problem": problem.id,

@@ -145,8 +145,10 @@ OF_TRACES = (
     Quantity("first_accuracy", "right first answers (share of all agents)", share=True),
     Quantity("last_accuracy", "right last answers (share of all agents)", share=True),
     Quantity("first_confidence", "confidence C in the first answers", share=True),
-    Quantity("followed_reliable", "answers taken over from agents with the best record", share=True),
-    Quantity("followed_unreliable", "answers taken over from agents with the worst record", share=True),
+    Quantity("followed_reliable", "answers taken over from agents with the best record", contrasted=False, share=True),
+    Quantity(
+        "followed_unreliable", "answers taken over from agents with the worst record", contrasted=False, share=True
+    ),
 )
 
 FIGURES = (

@@ -147,6 +147,8 @@ class DeliberationGame(Game[DeliberationParameters]):
                 f"{parameters.problems.problem_kind}; remove it"
             )
         parameters.problems.check()
+        if isinstance(parameters.problems, HiddenBench) and parameters.facts == "dealt":
+            parameters.problems.check_agents(n)
         if parameters.facts == "all" and not has_facts(parameters):
             raise UsageError(
                 f"facts: all: {parameters.problems} has problems without facts; use problems: hidden_profiles, or "
@@ -315,6 +317,8 @@ class DeliberationGame(Game[DeliberationParameters]):
         values = places(p, view, self._shown[name], len(self._panel), before["said"].get(name), {}, "")
         rounds = len(self._said)
         values |= {"messages": transcript(self._said, name, heard, p.shown_chars), "round": rounds, "rounds": p.talk}
+        if message and problem.kind == "choice":  # else letters would name nothing
+            values["problem"] = f"{values['problem']}\n{values['form']}"
         written = phase.written(p.format_for(seat))
         chars = p.argument_chars if written == "json" else MAX_FREE_TEXT
         model = message_model(chars)

@@ -56,7 +56,7 @@ class DeliberationParameters(GameParameters):
         default=0,
         ge=0,
         le=100,
-        description="Rounds of messages before the answers of each turn of reflection. Agents then hear these, and no "
+        description="Rounds of messages between two answers (`turns: 1`). Agents then hear these, and no "
         "answers; with `order: in_turn` they speak in turn in the first round, and at once in the others.",
     )
     peer_record: Literal["none", "real", "drawn"] = newer_field(
@@ -153,8 +153,8 @@ class DeliberationParameters(GameParameters):
             raise ValueError(f"order: {IN_TURN}: with hears: {self.hears} nobody hears who speaks first; remove it")
         if self.peer_record != "none" and (self.hears in ("nobody", ANOTHER_PROBLEM) or not self.definitive):
             raise ValueError("peer_record: needs problems with a right answer, and agents that hear others; remove it")
-        if self.talk and not self.turns:
-            raise ValueError("talk: with turns: 0 nobody answers after it; set turns: 1, or remove it")
+        if self.talk and self.turns != 1:
+            raise ValueError("talk: is between a first answer and a last one; set turns: 1, or remove it")
         if self.talk and (
             self.hears in ("nobody", ANOTHER_PROBLEM) or not self.definitive or self.peer_record != "none"
         ):

@@ -215,8 +215,8 @@ class _Stored(_Source):
                 f"{self.sha256[:12]}...); get those, or change sha256"
             )
         if len(loaded.problems) < (self.first or 1):
-            lower = f"; lower first ({self.first:,})" if self.first else ""
-            raise UsageError(f"{where}: {len(loaded.problems):,} problems{lower}")
+            remedy = f"lower first ({self.first:,})" if loaded.problems else "add some, or take others of the file"
+            raise UsageError(f"{where}: {len(loaded.problems):,} problems; {remedy}")
         return loaded
 
     def _folder(self) -> Path:
@@ -363,6 +363,18 @@ class HiddenBench(_Lines):
     def _loaded(self) -> data_sets.ProblemSet:
         file = self._folder()
         return _load(_states([file]), data_sets.load_hidden_bench, file, self.agents)
+
+    def check_agents(self, agents: int) -> None:
+        """Raise UsageError unless each of so many agents gets one hidden fact of each task, if these are here."""
+        facts = {self.agents or agents}
+        if self.agents is None and self.path is not None and os.path.exists(self._at(self.path)):
+            facts = {len(problem.facts) for problem in self.stored().problems}
+        if facts != {agents}:
+            made_for = " and ".join(map(str, sorted(facts)))
+            raise UsageError(
+                f"problems: {self.kind}: each agent gets one hidden fact: {agents} agents cannot play tasks for "
+                f"{made_for}; write agents: {agents} beside its path, or change n"
+            )
 
 
 class Policies(_Stored):

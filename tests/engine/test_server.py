@@ -153,7 +153,9 @@ def test_the_environment_of_a_server(
     monkeypatch.setenv("VLLM_BATCH_INVARIANT", "1")  # the entry decides, not a user's own variable
     monkeypatch.setenv("VLLM_USE_V2_MODEL_RUNNER", "0")
     monkeypatch.setenv("OMP_NUM_THREADS", "2")  # of a job of the workflow
-    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
+    for name in ("GLIBC_TUNABLES", "VLLM_ENABLE_V1_MULTIPROCESSING"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(server, "_is_plain_cpu", lambda: True)
     keys = {"OPENAI_API_KEY": "x", "HF_TOKEN": "x", "LAB_PROJECT": "x", "LAB": "sk-7f3a9c51d2e8"}
     kept = {"TOKENIZERS_PARALLELISM": "false", "VLLM_GEMM_TOKEN_THRESHOLD": "1024"}
     for name, value in {**keys, **kept, "PARLEY_ALLOW_KEYS": "LAB_PROJECT=a.example"}.items():
@@ -166,6 +168,9 @@ def test_the_environment_of_a_server(
     assert (found["VLLM_USE_FLASHINFER_SAMPLER"], found["VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS"]) == ("0", "3600")
     assert not {"VLLM_BATCH_INVARIANT", "OMP_NUM_THREADS", "VLLM_USE_V2_MODEL_RUNNER"} & set(found)
     assert found["GLIBC_TUNABLES"] == "glibc.malloc.hugetlb=1"
+    assert found["VLLM_ENABLE_V1_MULTIPROCESSING"] == "0"  # one process less to start
+    monkeypatch.setattr(server, "_is_plain_cpu", lambda: False)  # vLLM has to choose the cores
+    assert "VLLM_ENABLE_V1_MULTIPROCESSING" not in environment()
 
     build(False)
     found = environment(**hardware.determinism(True, False, H100).environment)

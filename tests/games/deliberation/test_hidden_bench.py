@@ -50,7 +50,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def study_of(study_factory: StudyFactory, model: Any, file: Path, seeds: int = 25, **given: Any) -> Study:
+def study_of(study_factory: StudyFactory, model: Any, file: Path, seeds: int = 8, **given: Any) -> Study:
     grid = {"model": model, "n": 4, "prompt": "improve", "vary": {"facts": ["dealt", "all"]}}
     problems = {"kind": "hidden_bench", "path": str(file), "agents": 4}
     parameters = {"problems": problems, "turns": 1, "talk": 15, "order": "in_turn", "stop_when_unanimous": False}
@@ -121,7 +121,7 @@ def test_who_is_told_what_and_when(study_factory: StudyFactory, file: Path, parl
 
 
 def test_a_group_is_right_before_and_after_as_its_records_say(study_factory: StudyFactory, file: Path) -> None:
-    """100 games: agents that pool facts, and agents that follow the majority."""
+    """32 games: agents that pool facts, and agents that follow the majority."""
     solver = {"name": "solver", "accuracy": 0.3, "conformity": 1}
     for model, order in (("pooler", "in_turn"), (solver, "at_once")):  # in turn the first speaker would be followed
         study = study_of(study_factory, model, file, order=order)

@@ -9,12 +9,14 @@ import struct
 import subprocess
 import sys
 import termios
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 import yaml
 
 from support.answering import SERVED
+from support.preloaded import preloaded_environment, programs
 from support.workflows import CORES, PROFILE, SNAKEMAKE, snakemake, write
 
 pytestmark = [
@@ -28,15 +30,15 @@ SMALL = {"model": "majority", "n": [3, 4], "prompt": "may_exist"}
 
 
 def in_terminal(
-    command: list[str], rows: int = 24, columns: int = 80, interrupt_at: str | None = None
+    command: list[str], variables: Mapping[str, str] = os.environ, interrupt_at: str | None = None
 ) -> tuple[int, str]:
     """Run a command in a terminal of its own; return its exit status and all that it wrote there.
 
     It gets Ctrl-C once `interrupt_at` was written.
     """
     ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-    environment = {**os.environ, "TERM": "xterm-256color"}
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    environment = {**variables, "TERM": "xterm-256color"}
     process = subprocess.Popen(
         command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True
     )
@@ -67,7 +69,8 @@ def clean(text: str) -> bool:
 
 def test_a_run_in_a_terminal_is_drawn_and_ends_clean(folder: Path) -> None:
     write(folder, grids=[SMALL])
-    status, written = in_terminal([*SNAKEMAKE, *PROFILE, *CORES, *RUN])
+    command = [str(programs() / "snakemake"), *SNAKEMAKE[3:], *PROFILE, *CORES, *RUN]
+    status, written = in_terminal(command, preloaded_environment())
     assert status == 0, written
     shown = plain(written)
     assert clean(written)

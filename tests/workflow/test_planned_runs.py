@@ -95,13 +95,6 @@ def test_what_a_killed_run_still_finishes_while_a_run_is_planned_is_not_refused(
         run.on_start(planned, Mock(**{"local_exec": True, "scheduler._executor.waiting": {}}))
 
 
-def test_a_run_ends_with_its_answers_and_the_report_from_where_the_user_is(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run._say_answers(["q: They differ"], (folder / "studies" / "report.html").absolute())
-    assert capsys.readouterr().err == "q: They differ\nReport: studies/report.html\n"
-
-
 def test_a_finished_study_says_its_answers_wherever_it_is_run(
     study_factory: StudyFactory, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -72,12 +72,7 @@ class PlayedGame:
 
 def simulation_table(games: Sequence[PlayedGame]) -> pd.DataFrame:
     """Return a row per simulation whose record can be used: see `simulation_row`."""
-    names: dict[str, None] = {}
-    rows = []  # lists: a dictionary for each game would take four times the memory
-    for row in (simulation_row(game.simulation, game.summary) for game in games):
-        names |= dict.fromkeys(row)
-        rows.append([row.get(name, math.nan) for name in names])
-    return with_counts(pd.DataFrame(rows, columns=list(names)))
+    return with_counts(pd.DataFrame([simulation_row(game.simulation, game.summary) for game in games]))
 
 
 def with_counts(rows: pd.DataFrame) -> pd.DataFrame:

@@ -1,6 +1,6 @@
 """How much of the prompts an engine had in its prefix cache, as the records of findings say, and in other orders.
 
-What was sent is put through a cache of blocks like vLLM's, without an engine, and by another tokenizer: in the order of
+What was sent is put through a cache of blocks like vLLM's, without an engine, by another tokenizer: in the order of
 the records it gives nearly what the engine said.
 """
 

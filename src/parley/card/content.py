@@ -31,6 +31,7 @@ class Axis(FileModel):
     means: str  # a sentence with {value}
     study: str = ""  # without one: all
     measure: str
+    of_many: bool = False  # a share of many replies of a game: where all are alike, nobody knows how it would vary
     where: dict[str, Listed[Any]] = Field(default={})
     against: dict[str, Listed[Any]] = Field(default={})  # of a difference: the other side
     unit: str = ""
@@ -76,7 +77,7 @@ class Result(FileModel):
     high: Finite | None = Field(description="95% limit.")
     reason: str = Field(default="", max_length=300, description="Why there is no number.")
     note: str = Field(default="", max_length=300, description="What else to know of the number.")
-    games: int = Field(description="Games of the model.")
+    games: int = Field(ge=0, description="Games of the model.")
     by_seed: dict[int, Finite] = Field(description="The number by seed, for cards that are compared.")
     smallest: Finite = Field(description="The smallest difference between two cards that matters.")
     power: Chance | None = Field(
@@ -102,7 +103,7 @@ class Card(FileModel):
     date: str = Field(description="When the last of its games began (UTC).")
     records: str = Field(description="SHA-256 over the content digests of all records.")
     missing: int = Field(
-        default=0, description="Games of the model that are not played, or whose records cannot be used."
+        default=0, ge=0, description="Games of the model that are not played, or whose records cannot be used."
     )
     axes: list[Result]
 

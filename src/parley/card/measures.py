@@ -25,7 +25,8 @@ from parley.statistics.stats import CONFIDENCE, mean_interval, wilson_of_mean
 from parley.study import Study, load_study
 
 _TOLERANCE = 0.005  # by which a control may miss what theory says
-_MOSTLY = 0.5  # share of replies that say nothing from which an axis has no number
+_MOSTLY = 0.5  # share of replies that cannot be used from which an axis has no number
+_SAY_NOTHING = 0.4  # of replies that are degenerate; votes, half of the replies of some games, never are
 BySeed = Mapping[int, float]
 
 
@@ -173,9 +174,10 @@ def _result(axis: Axis, games: Measured) -> Result:
     failed = []
     for reference, known in axis.control.items():
         reached = _mean(axis, games.value(axis, reference)[0])
-        if reached is None or abs(reached - known) > _TOLERANCE:
-            said = "has no games that can be used" if reached is None else f"reached {reached:g}"
-            failed.append(f"{reference} {said}, and theory says {known:g}")
+        if reached is not None and abs(reached - known) > _TOLERANCE:
+            failed.append(f"{reference} reached {reached:g}, and theory says {known:g}")
+        elif reached is None and not len(games.of(axis, reference)):
+            failed.append(f"{reference} has no games that can be used, and theory says {known:g}")
     degenerate = float(rows["degenerate_share"].mean()) if len(rows) else math.nan
     return Result(
         axis=axis.name,
@@ -203,7 +205,7 @@ def _reason(axis: Axis, rows: pd.DataFrame, by_seed: BySeed) -> str:
         unusable, degenerate = 1 - float(rows["usable"].mean()), float(rows["degenerate_share"].mean())
         if unusable > _MOSTLY:
             return f"{unusable:.0%} of its replies could not be used"
-        if degenerate > _MOSTLY:
+        if degenerate > _SAY_NOTHING:
             return f"{degenerate:.0%} of its replies say nothing (degenerate)"
     if axis.measure == "effective_votes" and not by_seed:
         return "needs 12 problems with wrong answers, and 12 with right ones"
@@ -233,7 +235,7 @@ def _power(axis: Axis, by_seed: BySeed) -> float | None:
     level, values = (1 - CONFIDENCE) / len(definition().axes), np.array(list(by_seed.values()))
     if _says_how_it_varies(values):
         differences = values * math.sqrt(2)
-    elif axis.unit:
+    elif axis.unit or axis.of_many:
         return None
     else:
         games = math.prod(map(len, axis.where.values()))  # each as a coin: rates about one half vary most

@@ -49,14 +49,14 @@ def _shown(axis: Axis, value: float | None, *limits: float | None, unit: str = "
     return interval_text((value, *(limits or (None, None))), form, scale=1 if axis.unit else 100, unit=unit)
 
 
-def sentences(axis: Axis, result: Result) -> str:
-    """Return what the number of an axis means, what else to know of it, and which difference can be found."""
+def sentences(axis: Axis, result: Result, quick: bool) -> str:
+    """Return what the number of an axis means, what else to know of it, and which difference a full card can find."""
     if result.value is None:
         said = [f"Nothing can be said: {result.reason}."]
     else:
         number = _shown(axis, result.value) + "%" * (not axis.unit and not axis.against)
         said = [axis.means.format(value=number), f"{result.note}." if result.note else "", axis.ends_say]
-        said.append(_power_text(axis, result))
+        said.append("" if quick else _power_text(axis, result))
     return " ".join(filter(None, [*said, *(f"Control: {why}." for why in result.failed)]))
 
 
@@ -73,7 +73,7 @@ def about(card: Card) -> str:
     """Return in a line what the card is of, and how it was made."""
     source = ", ".join(f"{key} {value}" for key, value in card.model.get("source", {}).items()) or "scripted"
     games = sum(each.games for each in card.axes if each.axis == "form")
-    quick = ", quick: few games, wide intervals" if card.quick else ""
+    quick = ", quick: too few games to tell models apart" if card.quick else ""
     answered = f"; answered by {', '.join(card.answered)}" if card.answered else ""
     played = f"{games} games{f', {card.missing} more are missing' if card.missing else ''}{quick}"
     return one_line(f"Card {card.card}, {card.date}, {played}; {source}{answered}; Parley {card.parley}", 400)
@@ -88,7 +88,7 @@ def _rows(card: Card) -> Iterator[dict[str, Any]]:
             "axis": axis,
             "result": result,
             "number": _shown(axis, result.value, result.low, result.high, unit=unit),
-            "sentences": sentences(axis, result),
+            "sentences": sentences(axis, result, card.quick),
             "limits": [_shown(axis, each) for each in axis.limits],
             "ends": [f"{name} {_shown(axis, value)}" for name, value in ends],
         }

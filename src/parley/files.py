@@ -183,7 +183,7 @@ def refuse_links(folder: Path) -> None:
 
     What a link leads to is not Parley's to write or delete. Those above are the user's: of all results, of a study's.
     """
-    here = os.getcwd()
+    here = "" if folder.is_absolute() and paths.root().is_absolute() else os.getcwd()
     whole = os.path.join(here, folder)  # a text: this is asked for each reply, and paths take three times as long
     for top in (os.path.join(here, paths.root() / each, "") for each in (paths.RESULTS, paths.LOGS)):
         place, *below = whole.removeprefix(top).split("/") if whole.startswith(top) else [""]

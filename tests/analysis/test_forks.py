@@ -168,7 +168,7 @@ def test_limits_of_what_a_change_does_hold_where_it_turns_a_few_games() -> None:
 
 def test_of_all_messages_of_a_game_without_influence_any_has_some_in_at_most_one_of_twenty() -> None:
     random, some = np.random.default_rng(1), []
-    for _ in range(100):
+    for _ in range(200):
         ends = random.binomial(1, 0.5, (24, 2, 10))
         table = compare([influence_samples({}, changed, unchanged, family="scan") for changed, unchanged in ends])
         some.append([(table[name] < 0.05).any() for name in ("p", "p_holm")])

@@ -445,7 +445,7 @@ def test_bounds_at_worst_are_of_each_stratum_and_a_question_without_games_counts
 
 @pytest.mark.parametrize(("sizes", "most"), [((40, 10), 0.085), ((100, 5), 0.085), ((60, 1), 0.0)])
 def test_numbers_over_unequal_strata_keep_their_size(sizes: tuple[int, int], most: float) -> None:
-    random, times, rejected = np.random.default_rng(7), 150, 0
+    random, times, rejected = np.random.default_rng(7), 400, 0
     seeds, strata = np.concatenate([np.arange(size) for size in sizes]), np.repeat([0, 1], sizes)
     for _ in range(times):
         y = random.normal(size=len(seeds)) + np.where(strata == 0, 0.0, 0.0)

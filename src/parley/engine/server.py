@@ -281,7 +281,7 @@ def _environment() -> dict[str, str]:
         environment.setdefault("VLLM_CPU_KVCACHE_SPACE", _CPU_KV_CACHE_GIB)
         # The model runs in the engine's process, and not in one more that imports all of vLLM again. Replies are the
         # same. vLLM then binds no threads to cores.
-        if _is_plain_cpu():
+        if _is_plain_cpu() and "VLLM_CPU_OMP_THREADS_BIND" not in environment:
             environment.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
         # A thread that waits for another sleeps sooner than by default: replies come as fast on idle cores, and where
         # other programs have the cores, threads that waited in a loop took half of all CPU time.

@@ -1,6 +1,5 @@
 """A service that somebody else runs: a real HTTP server on 127.0.0.1, which answers what it should and should not."""
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from pydantic import ValidationError
 from yarl import URL
 
 from parley.engine.models import ModelEntry, model_entry, recorded_entry
-from parley.engine.service.fetch import Client, _proxy_of
+from parley.engine.service.fetch import _proxy_of
 from parley.engine.service.service import Service, service_of
 from parley.errors import ParleyError, UsageError
 from parley.trust import places_file
@@ -109,23 +108,6 @@ def test_headers_come_from_the_environment_and_are_as_secret_as_the_key(
     for headers in ({"content-type": "X"}, {"authorization": "X"}, {"X-Key": "the value itself"}):
         with pytest.raises(ValidationError, match="headers"):
             service_entry(of_source={"headers": headers})
-
-
-def test_requests_in_the_clear_share_a_connection(server: StandInService, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = []
-
-    def open_one(*request: Any) -> None:
-        opened.append(request)
-        StandInService.process_request(server, *request)
-
-    async def ask_often() -> None:
-        async with Client(server.url, {}) as client:
-            for _ in range(3):
-                await client.fetch("GET", "/models", 30.0)
-
-    monkeypatch.setattr(server, "process_request", open_one)
-    asyncio.run(ask_often())
-    assert (len(opened), len(server.heads)) == (1, 3)
 
 
 def test_a_redirect_is_not_followed_and_the_key_goes_nowhere_else(server: StandInService) -> None:

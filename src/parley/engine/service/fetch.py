@@ -29,7 +29,6 @@ from parley.trust import is_loopback
 MAX_BODY_BYTES = 4_000_000  # decoded; the largest list of models seen had one million, a reply a few thousand
 _CONNECT_SECONDS = 30.0
 _IDLE_SECONDS = 5.0  # that a connection over TLS is kept
-_IDLE_SECONDS_IN_CLEAR = 1.0  # uvicorn, llama.cpp and Node close theirs after 5, which could lose a request then
 _SOCKS = ("socks4", "socks5", "socks5h")
 
 
@@ -105,7 +104,8 @@ class Client:
             proxy = self._proxy.with_scheme(self._proxy.scheme.removesuffix("h")).with_port(self._proxy.port or 1080)
             connector = ProxyConnector.from_url(str(proxy), force_close=True, limit=0, ssl=_tls_context())
         elif self._proxy is None and self._url.startswith("http:"):
-            connector = aiohttp.TCPConnector(keepalive_timeout=_IDLE_SECONDS_IN_CLEAR, limit=0)
+            # A connection for each: one that is idle may be about to be closed, and lose the next request.
+            connector = aiohttp.TCPConnector(force_close=True, limit=0)
         else:
             connector = aiohttp.TCPConnector(keepalive_timeout=_IDLE_SECONDS, limit=0, ssl=_tls_context())
         self._session = aiohttp.ClientSession(

@@ -24,7 +24,7 @@ pytestmark = [
         "vLLM's own parser reads every command line that Parley would start, for every shipped model, on "
         "CPUs and GPUs."
     ),
-    pytest.mark.slow,
+    pytest.mark.rare,
     pytest.mark.skipif(find_spec("vllm") is None, reason="needs vLLM"),
 ]
 

@@ -57,7 +57,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
             del sys.modules[name]
 
 
-@pytest.mark.slow
+@pytest.mark.rare
 def test_the_tour_runs_from_any_folder_and_shows_what_its_text_says(elsewhere: Path) -> None:
     names: dict[str, Any] = {}
     shown = asyncio.run(run_all(names))

@@ -13,7 +13,7 @@ from support import REPOSITORY
 
 pytestmark = [
     pytest.mark.promise("The installed wheel writes, plays and reports a study in an empty folder."),
-    pytest.mark.slow,
+    pytest.mark.rare,
 ]
 
 Run = Callable[..., str]

@@ -91,6 +91,11 @@ def test_two_cards_are_compared_by_seed() -> None:
     lines = {line.split()[0]: line for line in comparison_lines(majority, by_chance)}
     assert "open" in lines["agree"]  # McNemar's p is 0.025, by five of as many, and there are six axes
     assert "quick" in lines["one"]
+    scale, *_ = (each for each in majority.axes if each.axis == "scale")
+    ends = [scale.model_copy(update={"by_seed": dict.fromkeys(scale.by_seed, end)}) for end in (-1.0, 1.0)]
+    header, line = comparison_lines(*(majority.model_copy(update={"axes": [end]}) for end in ends))[:2]
+    assert "majority (first)  majority (second)" in header
+    assert "+200 [" in line  # from -100 to +100
 
 
 def _card(**updates: object) -> Card:
@@ -142,16 +147,19 @@ def test_a_failed_control_is_marked() -> None:
 def test_a_sheet_says_what_it_asks_and_can_find() -> None:
     [[axis, result], *_] = _card().listed()
     for power, said in ((0.49, "Too few games"), (0.5, "chance of 50%"), (None, "not known")):
-        card = _card(axes=[result.model_copy(update={"power": power, "note": "<b> *of* [x](y)|"})])
+        card = _card(axes=[result.model_copy(update={"power": power, "noise": 0.12, "note": "<b> *of* [x](y)|"})])
         page, text = html(card, []), markdown(card)
-        assert all(axis.question in sheet and said in sheet for sheet in (page, text))
+        assert all(axis.question in sheet and said in sheet and "12 points" in sheet for sheet in (page, text))
         assert "<b>" not in page
         assert "\\<b\\> \\*of\\* \\[x\\](y)\\|" in text
 
 
 def test_a_card_with_impossible_numbers_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "card.json"
-    for given, value in (("by_seed", {0: 1.5}), ("by_seed", {0: math.nan}), ("high", math.inf), ("low", 1.0)):
+    for given, value in (
+        *(("by_seed", {0: 1.5}), ("by_seed", {0: math.nan}), ("high", math.inf), ("low", 1.0)),
+        *(("axis", "none-of-these"), ("axis", _card().axes[1].axis)),
+    ):
         content = _card().model_dump(mode="json")
         content["axes"][0][given] = value
         file.write_text(json.dumps(content))

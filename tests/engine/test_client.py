@@ -13,6 +13,7 @@ from parley.engine import client
 from parley.engine.client import Engine, LLMPolicy
 from parley.engine.endpoint import FAILED, Endpoint, read_endpoint
 from parley.engine.models import ModelEntry
+from parley.engine.service import fetch
 from parley.errors import EngineError
 from parley.policies.reply_text import parse_reply
 from support.answering import completion, first_ask, openai, schema_of, standing_in, trust_few
@@ -98,8 +99,11 @@ def test_a_broken_server_ends_the_play_with_one_line(tmp_path: Path) -> None:
         ask_once(tmp_path, completion("{}"), 0.2)
 
 
-def test_each_request_has_a_connection_of_its_own(tmp_path: Path) -> None:
-    """The server keeps them open; one of vLLM's may end while the next request is under way."""
+@pytest.mark.parametrize(("kept", "connections"), [(60.0, 1), (1e-9, 3)])
+def test_a_connection_to_an_engine_is_used_again_unless_it_was_idle_for_long(
+    tmp_path: Path, kept: float, connections: int
+) -> None:
+    """The server keeps them open; vLLM closes one after five seconds, maybe while the next request is under way."""
 
     async def run(path: Path) -> None:
         async with Engine(path) as engine:
@@ -107,8 +111,9 @@ def test_each_request_has_a_connection_of_its_own(tmp_path: Path) -> None:
                 await LLMPolicy(engine, own_entry()).answer(first_ask(), seed, 0)
 
     with standing_in(tmp_path) as (path, server), patch.object(server, "get_request", wraps=server.get_request) as got:
-        asyncio.run(run(path))
-    assert got.call_count == 3
+        with patch.object(fetch, "_OWN_IDLE_SECONDS", kept):
+            asyncio.run(run(path))
+    assert got.call_count == connections
 
 
 def test_a_server_that_died_is_quoted(tmp_path: Path) -> None:

@@ -109,7 +109,12 @@ class Card(FileModel):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        for axis, result in self.listed() if self.card == definition().card else ():
+        if self.card != definition().card:  # which is not compared, and not shown
+            return self
+        named = [each.axis for each in self.axes]
+        if len({*named} & {axis.name for axis in definition().axes}) != len(named):
+            raise ValueError("axes: one stands there twice, or is none of this card")
+        for axis, result in self.listed():
             least, most = axis.limits
             ends = [each for each in (least, result.low, result.value, result.high, most) if each is not None]
             # Of votes the parts of a number, by seed, may lie beyond what the whole can be.
@@ -123,7 +128,7 @@ class Card(FileModel):
     def listed(self) -> Iterator[tuple[Axis, Result]]:
         """Yield each axis that this version asks, with its result."""
         axes = {axis.name: axis for axis in definition().axes}
-        yield from ((axes[each.axis], each) for each in self.axes if each.axis in axes)
+        yield from ((axes[each.axis], each) for each in self.axes)
 
     @property
     def failed(self) -> list[str]:

@@ -45,7 +45,7 @@ def _others(card: Card, folder: Path) -> list[Card]:
 
 def _shown(axis: Axis, value: float | None, *limits: float | None, unit: str = "") -> str:
     """Return a number of an axis, or its limits too, in percent, points or votes; "-" for none."""
-    form = ".1f" if axis.unit else "+.0f" if axis.against else ".0f"
+    form = ".1f" if axis.unit else "+z.0f" if axis.against else ".0f"
     return interval_text((value, *(limits or (None, None))), form, scale=1 if axis.unit else 100, unit=unit)
 
 
@@ -61,12 +61,18 @@ def sentences(axis: Axis, result: Result, quick: bool) -> str:
 
 
 def _power_text(axis: Axis, result: Result) -> str:
-    size = f"{result.smallest:g} {axis.unit}" if axis.unit else f"{100 * result.smallest:.0f} points"
+    size = _size(axis, result.smallest)
+    alike = f" Two cards of one model differ by less than {_size(axis, result.noise)}." if result.noise else ""
     if result.power is None:
-        return f"Whether these games find a difference of {size} is not known."
+        return f"Whether these games find a difference of {size} is not known.{alike}"
     if result.power < _ENOUGH:
-        return f"Too few games to find a difference of {size} (chance {result.power:.0%})."
-    return f"These games find a difference of {size} with a chance of {result.power:.0%}."
+        return f"Too few games to find a difference of {size} (chance {result.power:.0%}).{alike}"
+    return f"These games find a difference of {size} with a chance of {result.power:.0%}.{alike}"
+
+
+def _size(axis: Axis, difference: float) -> str:
+    """Return a difference between two cards as text."""
+    return f"{difference:.1f} {axis.unit}" if axis.unit else f"{100 * difference:.0f} points"
 
 
 def about(card: Card) -> str:
@@ -135,15 +141,18 @@ def comparison_lines(first: Card, second: Card) -> list[str]:
     for row in compare(pairs).to_dict("records"):
         axis = row["axis"]
         limits = (row["difference"], row["low"], row["high"])
-        difference = interval_text(limits, "+.1f" if axis.unit else "+.0f", scale=1 if axis.unit else 100)
+        difference = interval_text(limits, "+z.1f" if axis.unit else "+z.0f", scale=1 if axis.unit else 100)
         sides = (_shown(axis, row[side]) for side in ("value_from", "value_to"))
         answer = "differs" if row["p_holm"] < 1 - CONFIDENCE else "open"
         rows.append([axis.name, row["pairs"], *sides, difference, p_text(row["p_holm"]), answer])
     unlike = [axis.name for axis in asked.axes if axis.name not in [row[0] for row in rows]]
-    lines = table(("axis", "seeds", first.name, second.name, "difference", "p (Holm)", ""), rows)
+    names = [first.name, second.name]
+    if first.name == second.name:
+        names = [f"{first.name} (first)", f"{second.name} (second)"]
+    lines = table(("axis", "seeds", *names, "difference", "p (Holm)", ""), rows)
     lines += [f"no number of both on one seed: {', '.join(unlike)}"] if unlike else []
     lines += ["one card is quick: only its few seeds are compared"] if first.quick != second.quick else []
-    for card in (first, second):
-        lines += [f"{card.name}: {card.missing} games are missing"] if card.missing else []
-        lines += [f"{card.name}: a control failed: do not trust {', '.join(card.failed)}"] if card.failed else []
+    for name, card in zip(names, (first, second), strict=True):
+        lines += [f"{name}: {card.missing} games are missing"] if card.missing else []
+        lines += [f"{name}: a control failed: do not trust {', '.join(card.failed)}"] if card.failed else []
     return lines

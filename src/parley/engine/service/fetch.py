@@ -29,6 +29,7 @@ from parley.trust import is_loopback
 MAX_BODY_BYTES = 4_000_000  # decoded; the largest list of models seen had one million, a reply a few thousand
 _CONNECT_SECONDS = 30.0
 _IDLE_SECONDS = 5.0  # that a connection over TLS is kept
+_OWN_IDLE_SECONDS = 1.0  # to an engine of ours, which closes what is idle after 5 s (VLLM_HTTP_TIMEOUT_KEEP_ALIVE)
 _SOCKS = ("socks4", "socks5", "socks5h")
 
 
@@ -97,7 +98,7 @@ class Client:
     async def __aenter__(self) -> "Client":
         connector: aiohttp.BaseConnector
         if self._socket is not None:
-            connector = aiohttp.UnixConnector(self._socket, force_close=True, limit=0)
+            connector = aiohttp.UnixConnector(self._socket, keepalive_timeout=_OWN_IDLE_SECONDS, limit=0)
         elif self._proxy is not None and self._proxy.scheme in _SOCKS:
             from aiohttp_socks import ProxyConnector
 

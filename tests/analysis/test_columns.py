@@ -31,7 +31,7 @@ from parley.study.condition import BASE_AXES
 from parley.study.study import TABLES_VERSION
 from support import REPOSITORY
 from support.playing import scripted
-from support.studies import MODELS
+from support.studies import MODELS, study_of
 
 pytestmark = pytest.mark.promise(
     "Every column of every table, record and metrics file is described, and nothing else is."
@@ -43,34 +43,24 @@ RIGHT = {"name": "solver", "accuracy": 0.7}
 BYZANTINE = {"b": [0, 1], "byzantine": ["random", "silent"]}
 HUNT = {"model": "grim_trigger", "n": 4, "b": [0, 1], "byzantine": "betray", "prompt": "plain"}
 SHIPPED = sorted(path for path in REPOSITORY.glob("config/*.yaml") if path.stem != "models")
-# Small studies that have all columns among them: the rule that answers for `tiny`, a model, and the file.
-STUDIES: list[tuple[str, dict[str, Any]]] = [
-    ("majority", {"parameters": {"max_rounds": 2}, "grids": [{"model": "tiny", **BYZANTINE}]}),
+# Small studies that have all columns among them: the rule that answers for `tiny`, a model; game, parameters, grids.
+STUDIES: list[tuple[str, str, dict[str, Any], list[dict[str, Any]]]] = [
+    ("majority", "consensus", {"max_rounds": 2}, [{"model": "tiny", **BYZANTINE}]),
+    ("majority", "consensus", {"protocol": "swarms", "topology": "ring"}, [{"vary": {"max_rounds": [2, 3]}}]),
+    ("grim_trigger", "stag_hunt", {"rules": "published", "rounds": 4}, [HUNT]),
     (
-        "majority",
-        {"parameters": {"protocol": "swarms", "topology": "ring"}, "grids": [{"vary": {"max_rounds": [2, 3]}}]},
-    ),
-    ("grim_trigger", {"game": "stag_hunt", "parameters": {"rules": "published", "rounds": 4}, "grids": [HUNT]}),
-    (
-        "solver",
-        {
-            "game": "deliberation",
-            "parameters": {"turns": 1},
-            "grids": [
-                {**DELIBERATION, "model": RIGHT, "b": [0, 1]},
-                {**DELIBERATION, "model": "solver", "b": 1, "vary": {"problems": ["policies"]}},
-            ],
-        },
+        *("solver", "deliberation", {"turns": 1}),
+        [
+            {**DELIBERATION, "model": RIGHT, "b": [0, 1]},
+            {**DELIBERATION, "model": "solver", "b": 1, "vary": {"problems": ["policies"]}},
+        ],
     ),
 ]
 
 
-def played(name: str, rule: str, file: dict[str, Any]) -> Study:
+def played(name: str, rule: str, game: str, parameters: dict[str, Any], grids: list[dict[str, Any]]) -> Study:
     """Play all simulations and write the tables; where a model is asked, the rule answers for it."""
-    grids = [{"n": 3, "prompt": "may_exist", "model": "majority", **grid} for grid in file["grids"]]
-    content = {"game": "consensus", "seeds": 2, **file, "grids": grids}
-    Path(f"{name}.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
-    study = load_study(Path(f"{name}.yaml"))
+    study = study_of(*grids, name=name, game=game, parameters=parameters, seeds=2)
     kind = study.game.policies[rule]
     assert kind.rule is not None
     stand_in = ScriptedPolicy(partial(kind.rule, given=kind.Parameters()))
@@ -93,7 +83,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Study]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         Path("models.yaml").write_text(yaml.safe_dump(MODELS), encoding="utf-8")
-        return folder, [played(f"study{place}", rule, file) for place, (rule, file) in enumerate(STUDIES)]
+        return folder, [played(f"study{place}", *each) for place, each in enumerate(STUDIES)]
 
 
 @pytest.fixture

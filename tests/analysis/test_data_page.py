@@ -8,16 +8,14 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
 
 from parley.analysis.summarize import summarize
 from parley.play.record import write_record
 from parley.play.runner import play
 from parley.policies import Ask, Completion
 from parley.policies.kinds import ScriptedPolicy
-from parley.study import load_study
 from support import REPOSITORY
-from support.studies import MODELS
+from support.studies import study_of
 
 pytestmark = pytest.mark.promise(
     "The three questions of `docs/data.md` have the same answers in pandas, DuckDB and R."
@@ -42,10 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     found = tmp_path_factory.mktemp("questions")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(found)
-        Path("models.yaml").write_text(yaml.safe_dump(MODELS), encoding="utf-8")
-        content = {"game": "consensus", "seeds": 4, "parameters": {"max_rounds": 5}, "grids": [GRID]}
-        Path("demo.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
-        study = load_study(Path("demo.yaml"))
+        study = study_of(GRID, name="demo", seeds=4, parameters={"max_rounds": 5})
         for simulation in study.simulations():
             game = simulation.game()
             policies = {}

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 from scipy.stats import binom
 
 import parley
@@ -38,16 +37,14 @@ from parley.study.condition import SCRIPTED
 from parley.study.frozen import write_frozen
 from support.playing import scripted
 from support.records import edit
-from support.studies import StudyFactory
+from support.studies import StudyFactory, study_of
 
 pytestmark = pytest.mark.promise("Forks of games whose answer is known give it, from the study to the table.")
 
 
 def forked(game: str = "consensus", **fork: Any) -> dict[str, pd.DataFrame]:
     """Play the forks of the study `small`, and return their tables."""
-    content = {"game": game, "fork": {"of": "small", **fork}}
-    Path("forks.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
-    study = load_study(Path("forks.yaml"))
+    study = study_of(name="forks", game=game, fork={"of": "small", **fork})
     simulate_shard(study, SCRIPTED, 0)
     summarize(study)
     return {name: read_table("forks", name) for name in ("forks", "influences")}
@@ -196,12 +193,12 @@ def test_nothing_has_influence_on_those_who_do_not_listen(study_factory: StudyFa
 def test_questions_and_plans_take_the_mean_of_the_forks_of_a_game(study_factory: StudyFactory) -> None:
     study = study_factory({"n": 5, "b": 1, "byzantine": "random"}, seeds=24, parameters={"max_rounds": 10})
     simulate_shard(study, SCRIPTED, 0)
-    question = {"name": "loud", "outcome": "valid_consensus", "compare": "change", "smallest": 0.2}
-    longer = {"name": "longer", "outcome": "rounds", "compare": "change", "smallest": 1}
-    change = ["none", {"silence": "byzantine"}]
-    content: dict[str, Any] = {"game": "consensus", "fork": {"of": "small", "at": [2], "change": change, "repeats": 4}}
-    Path("forks.yaml").write_text(yaml.safe_dump(content | {"questions": [question, longer]}), encoding="utf-8")
-    study = load_study(Path("forks.yaml"))
+    questions = [
+        {"name": "loud", "outcome": "valid_consensus", "compare": "change", "smallest": 0.2},
+        {"name": "longer", "outcome": "rounds", "compare": "change", "smallest": 1},
+    ]
+    fork = {"of": "small", "at": [2], "change": ["none", {"silence": "byzantine"}], "repeats": 4}
+    study = study_of(name="forks", fork=fork, questions=questions)
     # Rounds are no rate: without a pilot nothing is known of their spread.
     assert [plan.assumed is None for plan in planned(study, [])] == [False, True]
     write_frozen(study)
@@ -216,9 +213,8 @@ def test_questions_and_plans_take_the_mean_of_the_forks_of_a_game(study_factory:
     assert (row["pairs"], row["test"]) == (24, "sign flip")
     # More repeats are other answers: what was frozen says how many.
     assert row["confirmatory"]
-    content["fork"] |= {"repeats": 5}
-    Path("forks.yaml").write_text(yaml.safe_dump(content | {"questions": [question, longer]}), encoding="utf-8")
-    told = list(registrations(read_table("forks", "simulations"), load_study(Path("forks.yaml"))))
+    more = study_of(name="forks", fork=fork | {"repeats": 5}, questions=questions)
+    told = list(registrations(read_table("forks", "simulations"), more))
     assert [each.registered for each in told] == ["its repeats CHANGED since it was frozen: exploratory"] * 2
 
     plan, _ = planned(study, played(study))

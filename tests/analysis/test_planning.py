@@ -12,7 +12,6 @@ from parley.analysis.made_by import ALIKE, ESTIMATED, PER_AGENT, SAME, SCRIPTED,
 from parley.analysis.planning import level, plan_table, planned, total_cost
 from parley.analysis.questions import Pairs
 from parley.play.record import Summary
-from parley.play.record_store import read_records
 from parley.play.simulate import simulate_shard
 from parley.statistics.power import Rates, power_of_pooled, power_of_rates
 from parley.study import Study, load_study
@@ -32,8 +31,7 @@ GRID = {"n": [4, 6], "prompt": ["may_exist", "none_exist"], "seeds": 30}
 def records_of(study: Study) -> list[Any]:
     """Play a scripted study; return its simulations with their summaries."""
     simulate_shard(study, ENGINE, 0)
-    records = read_records(study)
-    return list(zip(records.simulations, records.summaries, strict=True))
+    return played(study)
 
 
 def test_without_records_rates_are_about_a_half_and_pairs_independent(study_factory: StudyFactory) -> None:

@@ -1,5 +1,6 @@
 """The table of questions, from simulations written out by hand."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,11 @@ import scipy
 
 from parley.analysis.contrasts import contrast_table
 from parley.analysis.endings import paired_log_rank
+from parley.analysis.made_by import played
 from parley.analysis.margins import margin_table
 from parley.analysis.questions import Pairs, question_table
 from parley.analysis.simulations import simulation_row
 from parley.errors import ParleyError
-from parley.play.record_store import read_records
 from parley.play.simulate import simulate_shard
 from parley.statistics.anytime import anytime_difference
 from parley.statistics.clustered import clustered_difference, paired_rates
@@ -42,15 +43,16 @@ WON = {4: ("11100000", "11111100"), 6: ("10000000", "10111111")}
 SAME = "open: all pairs differ by the same"
 
 
+def table_of(study: Study, is_valid: Callable[[Any], bool], **columns: Any) -> pd.DataFrame:
+    """The table of simulations, of which some, by their rows, end in a valid consensus."""
+    table = pd.DataFrame({**s.condition.axes, "seed": s.seed} for s in study.simulations())
+    outcomes = ["valid_consensus" if is_valid(row) else "no_consensus" for row in table.to_dict("records")]
+    return table.assign(outcome=outcomes, **columns)
+
+
 def rows(study: Study, won: dict[int, tuple[str, str]] = WON, **columns: Any) -> pd.DataFrame:
-    """The table of simulations."""
-    table = []
-    for simulation in study.simulations():
-        axes = simulation.condition.axes
-        flags = won[int(axes["n"])][axes["prompt"] == "none_exist"]
-        outcome = "valid_consensus" if flags[simulation.seed] == "1" else "no_consensus"
-        table.append({**axes, "seed": simulation.seed, "outcome": outcome})
-    return pd.DataFrame(table).assign(**columns)
+    """The table of simulations that end as `won` says."""
+    return table_of(study, lambda row: won[row["n"]][row["prompt"] == "none_exist"][row["seed"]] == "1", **columns)
 
 
 @pytest.fixture
@@ -188,8 +190,7 @@ def test_shares_that_are_all_equal_rule_out_a_difference(study_factory: StudyFac
         {"name": "pay", "outcome": "honest_payoff", "smallest": 0.2},
     ]
     study = talking(study_factory, *questions, seeds=20)
-    played = pd.DataFrame({**s.condition.axes, "seed": s.seed} for s in study.simulations())
-    table = question_table(played.assign(outcome="cooperation", stag_share=1.0, honest_payoff=5.0), study)
+    table = question_table(table_of(study, bool, stag_share=1.0, honest_payoff=5.0), study)
     # 1.96^2 / (20 + 1.96^2) = 0.161, which Tango's interval of 0 of 20 discordant pairs has, too.
     assert cells(table.iloc[0], "low high") == pytest.approx([-0.16113, 0.16113], abs=1e-5)
     assert table["answer"].tolist() == ["no difference of 0.2 or more", "open", SAME]
@@ -198,10 +199,10 @@ def test_shares_that_are_all_equal_rule_out_a_difference(study_factory: StudyFac
 
 def test_a_difference_of_shares_is_at_most_1(study_factory: StudyFactory) -> None:
     study = talking(study_factory, {"name": "talk", "smallest": 0.2}, seeds=2)
-    played = pd.DataFrame({**s.condition.axes, "seed": s.seed} for s in study.simulations())
+    played = table_of(study, bool)
     talk = (played["cheap_talk"].astype(str) == "true").to_numpy(float)
     shares = np.abs(talk - 0.1 * played["seed"].to_numpy())
-    row = question_table(played.assign(outcome="cooperation", stag_share=shares), study).iloc[0]
+    row = question_table(played.assign(stag_share=shares), study).iloc[0]
     assert cells(row, "difference high") == pytest.approx([0.9, 1])
 
 
@@ -213,14 +214,7 @@ def test_a_trend_is_by_the_line_of_each_seed(study_factory: StudyFactory) -> Non
     [comparison] = study.comparisons
     assert [[condition.axes["b"] for condition in each] for each in comparison.between] == [[0, 1, 2]]
     won = {0: "1111", 1: "1001", 2: "0001"}
-    table = pd.DataFrame(
-        {
-            **s.condition.axes,
-            "seed": s.seed,
-            "outcome": "valid_consensus" if won[s.condition.axes["b"]][s.seed] == "1" else "no",
-        }
-        for s in study.simulations()
-    )
+    table = table_of(study, lambda row: won[row["b"]][row["seed"]] == "1")
     row = question_table(table, study).iloc[0]
     # Lines of 1, 1, 0; of 1, 0, 0; of 1, 0, 0; of 1, 1, 1.
     assert cells(row, "from to pairs test") == ["0", "2", 4, "t of lines"]
@@ -338,9 +332,8 @@ def test_wary_players_are_a_control_of_the_question_about_the_prompt(study_facto
     ]
     study = study_factory(grid, parameters={"max_rounds": 6}, seeds=12, questions=questions)
     simulate_shard(study, SCRIPTED, 0)
-    records = read_records(study)
-    played = [simulation_row(s, summary) for s, summary in zip(records.simulations, records.summaries, strict=True)]
-    mention, stop, rounds = question_table(pd.DataFrame(played), study).to_dict("records")
+    table = pd.DataFrame([simulation_row(*each) for each in played(study)])
+    mention, stop, rounds = question_table(table, study).to_dict("records")
     # Told that some may be Byzantine, none agrees; told that none is, all agree once they know each other's values.
     assert cells(mention, "pairs only_first only_second") == [24, 0, 24]
     assert cells(stop, "only_first only_second answer") == [12, 0, "differs"]
@@ -391,14 +384,8 @@ def test_strata_of_unequal_seeds_weigh_the_same_as_in_margins(study_factory: Stu
     prompts = ["may_exist", "none_exist"]
     grids = [{"n": n, "seeds": seeds, "prompt": prompts} for n, seeds in ((3, 60), (4, 12))]
     study = study_factory(*grids, questions=[asked])
-    cells: list[dict[str, Any]] = []
-    for simulation in study.simulations():
-        axes = simulation.condition.axes
-        # In the many games of three agents nothing differs, in the few of four all do but two.
-        won = axes["n"] == 4 and axes["prompt"] == "may_exist" and simulation.seed > 1
-        ended = "valid_consensus" if won else "no_consensus"
-        cells.append({**axes, "seed": simulation.seed, "outcome": ended})
-    table = pd.DataFrame(cells)
+    # In the many games of three agents nothing differs, in the few of four all do but two.
+    table = table_of(study, lambda row: row["n"] == 4 and row["prompt"] == "may_exist" and row["seed"] > 1)
     [row] = question_table(table, study).to_dict("records")
     margins = margin_table(table, study.axes, study.game)
     of_axis = margins[(margins["axis"] == "prompt") & (margins["from"] != "") & (margins["what"] == "valid_consensus")]

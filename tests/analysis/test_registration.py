@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 
 from parley.analysis.registration import Told, registered_lines, registrations, with_registration
 from parley.analysis.simulations import IMPORTED
@@ -18,7 +17,7 @@ from parley.analysis.tables import read_table
 from parley.errors import UsageError
 from parley.play.record_store import read_records
 from parley.play.simulate import simulate_shard
-from parley.study import Study, load_study
+from parley.study import Study
 from parley.study.condition import SCRIPTED, Simulation
 from parley.study.frozen import read_frozen, write_frozen
 from support.commands import Parley
@@ -88,9 +87,7 @@ def test_any_repeat_of_a_fork_that_was_there_at_the_freeze_came_before_it(study_
     simulate_shard(study_factory({"n": 4}, seeds=4, parameters={"max_rounds": 4}), SCRIPTED, 0)
     asked = {**ASKED, "compare": "change"}
     fork = {"of": "small", "at": [2], "change": ["none", {"silence": "honest"}], "repeats": 3}
-    content = {"game": "consensus", "fork": fork, "questions": [asked]}
-    Path("forks.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
-    forks = load_study(Path("forks.yaml"))
+    forks = study_factory(name="forks", fork=fork, questions=[asked])
     again = [simulation for simulation in forks.simulations() if simulation.condition.repeat]
     for simulation in again:  # all but the first repeat
         place = simulation.record("forks")

@@ -40,16 +40,10 @@ NAN = math.nan
 # Proportions and means of shares: Wilson
 
 
-def test_wilson_by_hand_and_by_publication() -> None:
-    for case, expected in {
-        (0, 25): (0, Z2 / (25 + Z2)),
-        (25, 25): (25 / (25 + Z2), 1),
-        (1, 1): (1 / (1 + Z2), 1),
-        (0, 1): (0, Z2 / (1 + Z2)),
-        (81, 263): (0.2553, 0.3662),  # Newcombe, Statistics in Medicine 17 (1998), table I
-        (0, 0): (NAN, NAN),
-    }.items():
-        assert wilson_interval(*case) == pytest.approx(expected, abs=5e-5, nan_ok=True), case
+def test_wilson_by_publication() -> None:
+    # Newcombe, Statistics in Medicine 17 (1998), table I
+    assert wilson_interval(81, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
+    assert np.isnan(wilson_interval(0, 0)).all()
 
 
 @given(st.integers(1, 2000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.sampled_from([0.95, 0.99]))

@@ -2,9 +2,6 @@
 
 from typing import Any
 
-import pytest
-
-from parley.errors import UsageError
 from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.study.condition import axis_names
@@ -43,9 +40,3 @@ def test_conditions_are_chosen_by_values_as_the_study_writes_them(study_factory:
         found = study.fitting(axes)
         assert len(found) == count
         assert all(len({condition.axes[axis] for condition in found}) == 1 for axis in axes)
-    for unknown, told in (
-        ({"n": "5"}, "'5': unknown n; choose one of: 4, 6"),
-        ({"disclosure": "silent"}, "one value in this study"),
-    ):
-        with pytest.raises(UsageError, match=rf"^small\.yaml: .*{told}"):
-            study.fitting(unknown)

@@ -15,22 +15,34 @@ from support.studies import MODELS, StudyFactory
 pytestmark = pytest.mark.promise("Jobs refuse to run if the study changed after planning.")
 
 
+ASKED = {"name": "prompt", "outcome": "valid_consensus", "compare": "prompt", "smallest": 0.2}
+TOLD = {"what": "valid_consensus", "rate": 0.4}
+GRID = {"model": "tiny", "prompt": ["may_exist", "none_exist"]}
+
+
 def test_whatever_jobs_depend_on_changes_the_plan(study_factory: StudyFactory) -> None:
-    plan = plan_of(study_factory({"model": "tiny"}, seeds=2))
-    changes: list[dict[str, Any]] = [
+    played: list[dict[str, Any]] = [
         {"seeds": 3},
         {"parameters": {"max_rounds": 4}},
-        {"shard_size": 7},
-        {"title": "Another"},
         {"models": {"tiny": MODELS["models"]["tiny"] | {"max_model_len": 1024}}},
     ]
-    for change in changes:
-        after = study_factory({"model": "tiny"}, **{"seeds": 2} | change)
-        assert plan_of(after) != plan, change
+    shown: list[dict[str, Any]] = [
+        {"title": "Another"},
+        *({"questions": [each]} for each in (ASKED, ASKED | {"smallest": 0.3})),
+        *({"paper": [each]} for each in (TOLD, TOLD | {"rate": 0.5})),
+    ]
+    before = study_factory(GRID, seeds=2)
+    plan, plans = plan_of(before), {plan_of(before)}
+    for change in (*played, *shown, {"shard_size": 7}):
+        after = study_factory(GRID, **{"seeds": 2, "models": MODELS["models"]} | change)
+        assert ([s.id for s in after.simulations()] == [s.id for s in before.simulations()]) == (change not in played)
+        assert (after.plan == before.plan) == ("shard_size" in change), change  # tables show no shards
+        plans.add(plan_of(after))
         with pytest.raises(ParleyError, match=r"^small.yaml changed while it ran") as error:
             require_plan(after, plan)
         assert error.value.exit_code == 1
         assert changed_since(after, plan) == str(error.value)
+    assert len(plans) == 1 + len(played) + len(shown) + 1
 
 
 def test_what_changes_nothing_that_is_played_or_shown_is_let_be(study_factory: StudyFactory) -> None:

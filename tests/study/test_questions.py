@@ -7,7 +7,6 @@ import pytest
 
 from parley.errors import UsageError
 from parley.study import Study
-from parley.study.load import plan_of
 from support.studies import StudyFactory, refused
 
 pytestmark = pytest.mark.promise("A question that nothing answers is refused with its key.")
@@ -111,10 +110,3 @@ def test_a_question_and_its_name_are_given_once(study_factory: StudyFactory) -> 
         with pytest.raises(UsageError, match=r"questions: .*'again' asks the same as 'prompt'; remove one"):
             study_factory(GRID, questions=[POOLED, {**same, "name": "again"}])
     study_factory(GRID, questions=[POOLED, {**POOLED, "name": "again", "outcome": "no_consensus"}])
-
-
-def test_questions_are_in_the_plans_but_in_no_identity(study_factory: StudyFactory) -> None:
-    studies = [study_factory(GRID, questions=asked) for asked in ([], [POOLED], [{**POOLED, "smallest": 0.3}])]
-    assert len({tuple((s.id, s.record("x")) for s in study.simulations()) for study in studies}) == 1
-    assert len({study.plan for study in studies}) == 3  # tables are made anew
-    assert len({plan_of(study) for study in studies}) == 3  # jobs of a run notice

@@ -208,19 +208,7 @@ def test_no_simulation_changes_its_shard_when_seeds_are_added(study_factory: Stu
     assert list(after)[: len(before)] == list(before)  # what is added to a list comes last
 
 
-# The plan, which tables, figures and the report are made for
-
-
-def test_the_plan_names_what_is_shown_of_the_simulations(study_factory: StudyFactory) -> None:
-    plans = [
-        study_factory(seeds=2).plan,
-        study_factory(seeds=3).plan,
-        study_factory({"n": 4}, seeds=2).plan,
-        study_factory(seeds=2, parameters={"max_rounds": 9}).plan,
-        study_factory(seeds=2, title="Another").plan,
-    ]
-    assert len(set(plans)) == 5
-    assert study_factory(seeds=2, shard_size=3).plan == plans[0]
+# The plan, which tables, figures and the report are made for; `test_planned.py` has what changes it
 
 
 def test_higher_versions_change_identities_or_what_is_made_of_the_same_records(

@@ -27,7 +27,7 @@ BAD_KEYS: list[Row] = [
     ({"gmae": "consensus"}, "small.yaml: gmae: unknown key; did you mean 'game'?"),
     ({"reply_format": "text"}, "reply_format: unknown key; put it under parameters:"),
     ({"prompts": {"mine": {"form": "neutral"}}}, "prompts.mine.form: unknown key; did you mean 'from'?"),
-    ({"game": "chess"}, "game:", "'chess'", "consensus"),
+    ({"game": "consensys"}, "game:", "'consensys'", "did you mean 'consensus'?"),
     ({"seeds": "0-9"}, "seeds: '0-9'", "valid integer"),
     ({"seeds": [7, 1, 7]}, "seeds: ", "seed 7"),
     ({"seeds": [3, -1]}, "seeds[1]: -1"),
@@ -35,6 +35,7 @@ BAD_KEYS: list[Row] = [
     ({"budget": {"cost": float("inf")}}, "budget.cost: inf"),
     ({"parameters": {"max_round": 3}}, "parameters: max_round:", "'max_rounds'"),
     ({"parameters": {"vote": {"temperature": 1, "max_token": 3}}}, "parameters: vote.max_token"),
+    ({"parameters": {"topology": {"kind": "erdos_reny"}}}, "topology", "did you mean 'erdos_renyi'?"),
     ({"parameters": {"stop_threshold": 0}}, "stop_threshold: 0: "),
     ({"parameters": {"stop_threshold": "most"}}, "stop_threshold: 'most'", "2/3"),
     ({"parameters": {"max_rounds": True}}, "max_rounds: True"),
@@ -46,7 +47,8 @@ BAD_GRIDS: list[Row] = [
     ({"n": None}, "n: ", "honest"),
     ({"b": 4}, "b: 4", "(n = 3)"),
     ({"n": "3"}, "n[0]: '3'"),
-    ({"model": "gpt"}, "model: 'gpt'", "other, tiny, llm, majority"),
+    ({"model": "tinny"}, "model: 'tinny'", "did you mean 'tiny'?", "other, tiny, llm, majority"),
+    ({"model": "tiny", "byzantine": {"name": "llm_strategies", "strategies": "stal"}}, "did you mean 'stall'?"),
     ({"b": 1, "byzantine": "evil"}, "byzantine: 'evil'", "choose one of"),
     ({"prompt": "must_exist"}, "prompt: 'must_exist'", "'may_exist'"),
     ({"model": "a/b"}, "model[0]: 'a/b'"),
@@ -106,6 +108,7 @@ def test_a_study_without_a_models_file_has_the_models_of_parley(study_factory: S
 REPO = {"repo": "a/b", "revision": "a" * 40}
 BAD_MODELS: list[Row] = [
     ({"m": {"source": REPO, "dtyp": "float16"}}, "models.m.dtyp", "'dtype'"),
+    ({"m": {"source": REPO, "dtype": "bfloat"}}, "models.m.dtype", "did you mean 'bfloat16'?"),
     ({"m": {"source": REPO | {"revision": "main"}}}, "models.m.source.revision: 'main'"),
     ({"m": {"source": REPO, "server_args": {"seed": "--host"}}}, "models.m.server_args.seed: '--host'"),
     ({"m": {"source": REPO, "chat_template_kwargs": {"x": float("nan")}}}, "models.m.chat_template_kwargs", "JSON"),
@@ -173,11 +176,3 @@ def test_what_is_no_study_is_not_quoted(folder: Path, content: str) -> None:
 def test_a_name_that_is_too_long_is_told_with_the_file(parley: Parley, folder: Path, name: str) -> None:
     error = one_line_error(parley("expand", name), 2)
     assert "Errno" not in error
-
-
-def test_a_loop_of_links_in_a_folder_of_prompts_is_told_with_the_file(
-    study_factory: StudyFactory, folder: Path
-) -> None:
-    (folder / "mine").mkdir()
-    (folder / "mine" / "loop.txt").symlink_to("loop.txt")
-    assert "mine/loop.txt: Too many levels" in refusal(study_factory, prompts={"mine": "mine"})

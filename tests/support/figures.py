@@ -20,9 +20,8 @@ from parley.games.consensus.evidence import ConsensusEvidence
 from parley.games.consensus.game import ConsensusGame
 from parley.games.evidence import FigureSpec, Indicator, Measure, Quantity
 from parley.play.record import write_record
-from parley.play.runner import play
 from parley.study import Study
-from support.playing import scripted_policies
+from support.playing import play_of
 from support.studies import MODELS
 from support.studies import study_of as study_of  # for the tests of figures
 
@@ -154,9 +153,7 @@ def measured(study: Study, evidence: MeasuredEvidence = MeasuredGame.evidence) -
 def recorded(study: Study) -> Study:
     """Play all simulations of a scripted study."""
     for simulation in study.simulations():
-        game = simulation.game()
-        finished = play(simulation.id, game, scripted_policies(simulation, game))
-        write_record(simulation.record(study.name), simulation, finished, {})
+        write_record(simulation.record(study.name), simulation, play_of(simulation), {})
     return study
 
 

@@ -91,11 +91,11 @@ def study_factory(folder: Path) -> StudyFactory:
 
 
 def study_of(*grids: dict[str, Any], name: str = "small", **content: Any) -> Study:
-    """Write a study file into the working directory and load it."""
+    """Write a study file into the working directory and load it; one with a `fork` has no grids."""
     # A grid that says how many honest agents there are has no use for the default n.
     merged = [{**{k: v for k, v in GRID.items() if k != "n" or "honest" not in g}, **g} for g in grids or ({},)]
     merged = [{k: v for k, v in grid.items() if v is not None} for grid in merged]  # None: without this key
-    body = {"game": "consensus", **content, "grids": merged}
+    body = {"game": "consensus", **content, **({} if "fork" in content else {"grids": merged})}
     file = Path(f"{name}.yaml")
     file.write_text(yaml.safe_dump(body), encoding="utf-8")
     return parley_study.load_study(file)

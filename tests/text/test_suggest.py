@@ -1,7 +1,6 @@
-"""A misspelled value is answered with the one that was meant, wherever a user writes one."""
+"""A misspelled value is answered with the one that was meant; `study/test_study_errors.py` has those of studies."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -10,7 +9,7 @@ from parley import paths
 from parley.cli import commands
 from parley.errors import UsageError
 from parley.text import choose, meant
-from support.studies import MODELS, StudyFactory
+from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("A misspelled value is answered with the one that was meant.")
 
@@ -26,21 +25,6 @@ def test_the_closest_name_is_meant_and_the_remedy_names_what_there_is() -> None:
     told = choose("my_own", ["ring"], ["my-own"])
     assert told == "did you mean 'my-own'? choose one of: ring, or of those installed: my-own"
     assert len(choose("a", ["name"] * 1000)) < 400
-
-
-def test_a_misspelled_value_of_a_study_or_a_model_entry(study_factory: StudyFactory) -> None:
-    strategies = {"name": "llm_strategies", "strategies": "stal"}
-    tiny = MODELS["models"]["tiny"]
-    rows: list[tuple[dict[str, Any], dict[str, Any], str]] = [
-        ({"model": "tinny"}, {}, "'tiny'"),
-        ({"model": "tiny", "byzantine": strategies}, {}, "'stall'"),
-        ({}, {"game": "consensys"}, "'consensus'"),
-        ({}, {"parameters": {"topology": {"kind": "erdos_reny"}}}, "'erdos_renyi'"),
-        ({"model": "tiny"}, {"models": {"tiny": tiny | {"dtype": "bfloat"}}}, "'bfloat16'"),
-    ]
-    for grid, content, close in rows:
-        with pytest.raises(UsageError, match=f"did you mean {close}\\?"):
-            study_factory(grid, **content)
 
 
 def test_a_misspelled_argument(study_factory: StudyFactory) -> None:

@@ -84,17 +84,11 @@ def log_rank(times: ArrayLike, ended: ArrayLike, second: ArrayLike) -> float:
 
     `second[i]` says whether a game is of the second group. NaN where a group is empty, or none can end before another.
     """
-    from statsmodels.duration.survfunc import survdiff
-
-    time, status, group = np.asarray(times, dtype=float), np.asarray(ended, dtype=int), np.asarray(second, dtype=int)
-    if not status.any() or group.min() == group.max():
-        return math.nan
-    try:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            # Its own p is 1 - cdf, and so 0 below 1e-16.
-            return float(scipy.special.chdtrc(1, survdiff(time, status, group)[0]))
-    except np.linalg.LinAlgError:  # nothing varies: all end in the same round
-        return math.nan
+    time, status, group = np.asarray(times, dtype=float), np.asarray(ended, dtype=bool), np.asarray(second, dtype=bool)
+    sides = [scipy.stats.CensoredData(time[of & status], right=time[of & ~status]) for of in (~group, group)]
+    with np.errstate(divide="ignore", invalid="ignore"):  # nothing varies
+        found = scipy.stats.logrank(*sides)
+    return float(found.pvalue) if math.isfinite(found.statistic) else math.nan
 
 
 def paired_log_rank(times: ArrayLike, ended: ArrayLike, clusters: NDArray[np.int64] | None = None) -> float:

@@ -175,7 +175,7 @@ def margin_table(
     for kind, what, answers in answers_of(rows, by, game, impossible):
         everywhere = np.flatnonzero(answers.answered)
         whole = {"kind": kind, "what": what, "axis": "", "value": "", "left_out": 0}
-        table.append(whole | (_rate(answers.over(everywhere), len(everywhere)) if len(everywhere) else {}))
+        table.append(whole | _rate(answers.over(everywhere), len(everywhere)))
         for axis in by:
             for linked in comparisons(answers.keys, axis, answers.answered, game):
                 first = linked[0].first

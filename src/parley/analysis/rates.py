@@ -33,8 +33,8 @@ def rate_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> pd.Da
     table = []
     for key, group in by_condition(rows, by):
         for indicator in game.evidence.indicators:
-            answers = flags(group, indicator.name)
-            n, count = int((answers >= 0).sum()), int((answers == 1).sum())
+            answers = numbers(group, indicator.name)
+            n, count = int((~np.isnan(answers)).sum()), int((answers == 1).sum())
             low, high = wilson_interval(count, n)
             table.append([*key, indicator.name, n, count, count / n if n else np.nan, low, high])
     return pd.DataFrame(table, columns=names_of("rates", by, game))
@@ -108,29 +108,15 @@ def by_condition(rows: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[tuple[
         yield from rows.groupby(list(by), sort=False)
 
 
-def flags(rows: pd.DataFrame, name: str) -> np.ndarray[Any, np.dtype[np.int8]]:
-    """Return a metric that is true, false or None as 1, 0 and -1; -1 for all if no record has it."""
-    if name not in rows:
-        return np.full(len(rows), -1, dtype=np.int8)
-    values = rows[name]
-    known = values.notna().to_numpy()
-    codes = np.full(len(rows), -1, dtype=np.int8)
-    codes[known] = values[known].astype(bool).to_numpy()
-    return codes
-
-
 def values_of(rows: pd.DataFrame, kind: str, name: str) -> Floats:
     """Return what simulations have: 1 or 0 of an outcome or indicator, a number of a quantity; NaN where nothing."""
     if kind == "outcome":
         return np.asarray(rows["outcome"] == name, dtype=np.float64)
-    if kind == "quantity":
-        return numbers(rows, name)
-    answers = flags(rows, name).astype(float)
-    return np.where(answers < 0, np.nan, answers)
+    return numbers(rows, name)
 
 
 def numbers(rows: pd.DataFrame, name: str) -> Floats:
-    """Return a metric that is a number or None as floats, NaN for None and where no record has it."""
+    """Return a metric as floats: 1 for true, 0 for false, NaN for None and where no record has it."""
     if name not in rows:
         return np.full(len(rows), np.nan)
     return rows[name].to_numpy(dtype=np.float64, na_value=np.nan)

@@ -49,15 +49,14 @@ def with_registration(table: pd.DataFrame, rows: pd.DataFrame, study: Study) -> 
 def registrations(rows: pd.DataFrame, study: Study) -> Iterator[Told]:
     """Yield what was frozen of each comparison of the study's questions, see `with_registration`."""
     whole: Study = study.whole
-    frozen, problem = None, ""
+    frozen = None
     try:
         frozen = read_frozen(whole)
+        problem = "the frozen page was edited" if frozen.is_edited else ""
     except FileNotFoundError:
         problem = "not frozen"
     except RecordError:
         problem = "the frozen page cannot be read"
-    if frozen is not None and frozen.is_edited:
-        problem = "the frozen page was edited"
     games = dict(list(rows.groupby("spec"))) if len(rows) else {}
     for comparison in study.comparisons:
         conditions = comparison.conditions

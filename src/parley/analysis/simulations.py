@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import pandas as pd
@@ -109,7 +109,7 @@ def simulation_row(simulation: Simulation, summary: Summary) -> dict[str, Any]:
         "digest": summary.digest,
     }
     row |= first  # these columns are Parley's, whatever a game calls its metrics
-    return {key: _cell(value) for key, value in row.items()}
+    return {key: cell(value) for key, value in row.items()}
 
 
 def _degenerate(counts: Mapping[str, int] | None) -> dict[str, Any]:
@@ -120,10 +120,14 @@ def _degenerate(counts: Mapping[str, int] | None) -> dict[str, Any]:
     return {ASKED: counts[ASKED], ALL: sum(by_class.values()), **by_class}
 
 
-def _cell(value: Any) -> Any:
+_shown = lru_cache(maxsize=10_000)(one_line)  # names and votes are the same in many rows
+
+
+def cell(value: Any) -> Any:
+    """Return a value as it stands in a table: texts on one line, as they may be a model's; lists as JSON."""
     if isinstance(value, str):
-        return one_line(value)
-    return json.dumps(value) if isinstance(value, dict | list) else value
+        return _shown(value)
+    return json.dumps(value) if isinstance(value, dict | list | tuple) else value
 
 
 def engine_label(provenance: Mapping[str, Any]) -> str:

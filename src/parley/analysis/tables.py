@@ -245,15 +245,15 @@ def harmless(cell: str) -> str:
     return f"'{cell}" if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell) else cell
 
 
-def read_table(study: str, name: str, columns: list[str] | None = None) -> pd.DataFrame:
-    """Return a table that `summarize` wrote, or these columns; raises RecordError if it is not there, or not whole."""
+def read_table(study: str, name: str) -> pd.DataFrame:
+    """Return a table that `summarize` wrote; raises RecordError if it is not there, or not whole."""
     path: Path = paths.table(study, name, ".parquet")
     if not path.is_file():
         made_by = "parley ledger build" if name == "ledger" else "parley summarize"
         raise RecordError(f"{path}: no such table; run: {made_by}")
     try:
         with open_regular(path) as file:
-            found: pd.DataFrame = read_columns(file, columns).to_pandas(use_threads=False)
+            found: pd.DataFrame = read_columns(file).to_pandas(use_threads=False)
             return found
     except (OSError, ValueError) as error:  # pyarrow's are both
         raise RecordError(f"{path}: cut short or no table; run: parley summarize") from error

@@ -1,9 +1,7 @@
 """The one pass over the traces of a study: each is read once, and all that is made of traces takes what it needs."""
 
-import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from pkgutil import resolve_name
@@ -15,7 +13,7 @@ import pyarrow.parquet as pq
 
 from parley import paths
 from parley.analysis.averages import Averages, Rounds, by_player, player_table, rounds_of
-from parley.analysis.simulations import PlayedGame
+from parley.analysis.simulations import PlayedGame, cell
 from parley.analysis.tables import columns_of, csv_text, in_study
 from parley.columns import schema
 from parley.errors import RecordError
@@ -89,7 +87,7 @@ def _add(columns: Mapping[str, list[Any]], numbers: Collection[str], game: Playe
         seats = [game.seats[row["agent"]] for row in rows]
         names = dict.fromkeys(chain.from_iterable(rows))
         cells = {name: [row.get(name) for row in rows] for name in names}
-        cells |= {name: list(map(_cell, cells[name])) for name in names if name not in numbers}
+        cells |= {name: list(map(cell, cells[name])) for name in names if name not in numbers}
     except (LookupError, TypeError, AttributeError) as error:
         raise RecordError(f"{simulation.id}: its trace tells of no turns: {one_line(repr(error), 150)}") from None
     same = {**simulation.condition.axes, "seed": simulation.seed, "id": simulation.id}
@@ -98,16 +96,6 @@ def _add(columns: Mapping[str, list[Any]], numbers: Collection[str], game: Playe
     cells["is_byzantine"] = [role == BYZANTINE for role in cells["role"]]
     for name, column in columns.items():
         column += cells.get(name) or [None] * len(rows)
-
-
-_shown = lru_cache(maxsize=10_000)(one_line)  # names and votes are the same in every row
-
-
-def _cell(value: Any) -> Any:
-    """Return a value as it stands in the table: texts on one line, as they may be a model's; lists as JSON."""
-    if isinstance(value, str):
-        return _shown(value)
-    return json.dumps(value) if isinstance(value, dict | list | tuple) else value
 
 
 _PIECE = 200  # games that a process reads at once

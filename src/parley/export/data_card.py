@@ -64,16 +64,13 @@ def data_card(records: UsableRecords, license_note: str, author: str, tables: Ma
 
 def _description(records: UsableRecords) -> str:
     study, first = records.study, records.first_repeat
-    lines = registered_lines(simulation_table(played_games(first)), first.study)
+    asked = "; ".join(registered_lines(simulation_table(played_games(first)), first.study))
     return (
         f"{counted(len(records.simulations), 'simulation')} of groups of agents in "
         f"{counted(len({condition.name for condition in study.conditions}), 'condition')} (axes: "
         f"{', '.join(study.axes)}). Game: {study.game.name.replace('_', ' ')}."
-        f"{f' What its questions are: {_joined(lines)}.' if lines else ''}"
+        f"{f' What its questions are: {asked}.' if asked else ''}"
     )
-
-
-_joined = "; ".join
 
 
 def _facts(records: UsableRecords, terms: str, author: str) -> Iterator[str]:

@@ -25,7 +25,7 @@ from parley.analysis.tables import declared, describe
 from parley.columns import find, table_names
 from parley.engine.models import UNKNOWN_PATH, UNKNOWN_URL, ModelEntry
 from parley.engine.sources import FolderSource, GgufSource, PathPlace, ServiceSource
-from parley.errors import ParleyError, RecordError, UsageError
+from parley.errors import ParleyError, UsageError
 from parley.export.data_card import data_card
 from parley.files import open_regular, read_regular
 from parley.play.record_content import COLUMNS, SCHEMA
@@ -73,10 +73,10 @@ def _place(path: Path) -> Path:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a file to a place that has none; pages and marks may name the folder that the study was played in."""
-    target.parent.mkdir(parents=True, exist_ok=True)
+    """Copy a file, unless a companion brought it; pages and marks may name the folder that the study was played in."""
     if target.exists():
-        raise RecordError(f"{source}: another file has its place in the folder, {target.name}; rename one of them")
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
     root = paths.root()
     if source.suffix in (".html", ".json") and root != Path():
         target.write_bytes(read_regular(source).replace(f"{root}/".encode(), b""))
@@ -100,15 +100,12 @@ def _write_study(study: Study, folder: Path) -> None:
         (config / file.name).write_text(cut, encoding="utf-8")
     for prompts in study.own_prompts.folders if study.own_prompts else ():
         for path in sorted(prompts.glob("*.txt")):
-            if not (target := config / path.relative_to(study.file.parent)).exists():  # a companion's, too
-                _copy(path, target)
+            _copy(path, config / path.relative_to(study.file.parent))
     for base, path in _own_code(study):
-        if not (target := config / path.relative_to(base)).exists():
-            _copy(path, target)
+        _copy(path, config / path.relative_to(base))
     for path in _problems(study):
-        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-            if file.is_file() and not (target := folder / _place(file)).exists():
-                _copy(file, target)
+        for file in filter(Path.is_file, sorted(path.rglob("*")) if path.is_dir() else [path]):
+            _copy(file, folder / _place(file))
 
 
 def _own_code(study: Study) -> Iterator[tuple[Path, Path]]:

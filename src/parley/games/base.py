@@ -222,8 +222,8 @@ class Game(ABC, Generic[P]):
         if isinstance(topology, Edges) and topology.one_way and not cls.hears_one_way:
             raise UsageError(f"topology: one_way: {cls.name} has links in both directions alone; list them in edges")
         check_seat(parameters, groups, cls.roles[-1])
-        for group in groups:
-            if group.count and (problem := group.policy.misfit(parameters)):
+        for group in groups:  # also those whose agents are all replaced: in other seeds some may stay
+            if problem := group.policy.misfit(parameters):
                 raise UsageError(f"{group.role}: {group.policy.kind.name}: {problem}")
 
     @classmethod

@@ -9,6 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +17,12 @@ from parley.games.parameters import BYZANTINE, HONEST
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.games.stag_hunt.parameters import PUBLISHED
 from parley.games.stag_hunt.prompts import AGAIN
-from parley.imports.games import Defect, Format, ImportedAgent, ImportedGame, json_games, reply
+from parley.imports.games import Format, ImportedAgent, ImportedGame, json_games, reply
 from parley.play.replay import RecordedReply
 
 _TOPOLOGIES = {"broadcast": "complete", "ring": "ring", "star": "star"}
 _TRIALS = 20  # of the paper's runs; games of another number are a run of their own
 _REASONING = 10_000  # characters: the most that the stag hunt allows
-
-
-SOURCE = "github.com/saleml/byzantine-cheap-talk"
-
-
-def _read(path: Path) -> Iterator[ImportedGame | Defect]:
-    """Yield the game of each `results.json`, wherever they lie below a folder, in the order of the paths."""
-    yield from json_games(path, "results.json", f"name the folder results of a copy of {SOURCE}", _game)
 
 
 def _game(path: Path, file: str, content: bytes, found: Mapping[str, Any]) -> ImportedGame:
@@ -100,4 +93,6 @@ def _replies(
         yield reply(entry["round"], asked, name, text, model="" if by_rule else model)
 
 
-FORMAT = Format(SOURCE, "none given in the repository: do not pass the games on", _read)
+_SOURCE = "github.com/saleml/byzantine-cheap-talk"
+_LICENSE = "none given in the repository: do not pass the games on"
+FORMAT = Format(_SOURCE, _LICENSE, partial(json_games, "results.json", _SOURCE, _game))

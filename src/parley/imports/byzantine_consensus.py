@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from parley.files import read_regular
 from parley.games.consensus.game import ConsensusGame
 from parley.games.consensus.parameters import PUBLISHED_CODE
 from parley.games.parameters import BYZANTINE, HONEST
-from parley.imports.games import Defect, Format, ImportedAgent, ImportedGame, json_games, reply
+from parley.imports.games import Format, ImportedAgent, ImportedGame, json_games, reply
 from parley.play.replay import RecordedReply
 from parley.text import by_number
 
@@ -34,14 +35,6 @@ _LINE = re.compile(
     r"|votes (?P<vote>STOP|CONTINUE|ABSTAIN)(?P<failed> \(default.*)?))"
 )
 _FAILED = "ABSTAINING (all attempts failed)"
-
-
-SOURCE = "github.com/leorugli/byzantine-consensus-llm-agents"
-
-
-def _read(path: Path) -> Iterator[ImportedGame | Defect]:
-    """Yield the game of each `run_NNN.json`, wherever they lie below a folder, each with its log in `../logs`."""
-    yield from json_games(path, "run_*.json", f"name the folder results of a copy of {SOURCE}", _game)
 
 
 def _game(path: Path, file: str, content: bytes, found: Mapping[str, Any]) -> ImportedGame:
@@ -113,4 +106,6 @@ def _replies(log: str) -> Iterator[RecordedReply]:
             yield reply(number, "propose", line["agent"], "" if line["silent"] == _FAILED else json.dumps(said))
 
 
-FORMAT = Format(SOURCE, "MIT for the code; of these games not said", _read)
+_SOURCE = "github.com/leorugli/byzantine-consensus-llm-agents"
+_LICENSE = "MIT for the code; of these games not said"
+FORMAT = Format(_SOURCE, _LICENSE, partial(json_games, "run_*.json", _SOURCE, _game))

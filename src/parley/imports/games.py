@@ -4,12 +4,12 @@ An importer is a plug-in: an object with a `source`, a `license` and `read`, in 
 of the group `parley.formats` (a module:attribute). It says what was said, and checks none of it.
 """
 
-import importlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from parley.errors import UsageError
@@ -148,10 +148,10 @@ def files_below(path: Path, pattern: str, remedy: str) -> list[tuple[Path, str]]
 
 
 def json_games(
-    path: Path, pattern: str, remedy: str, game: Callable[[Path, str, bytes, Any], ImportedGame]
+    pattern: str, source: str, game: Callable[[Path, str, bytes, Any], ImportedGame], path: Path
 ) -> Iterator[ImportedGame | Defect]:
     """Yield what `game` makes of each JSON file, of its path, its name, its bytes and what they say, or a defect."""
-    for file, name in files_below(path, pattern, remedy):
+    for file, name in files_below(path, pattern, f"name the folder results of a copy of {source}"):
         try:
             content = read_regular(file)
             yield game(file, name, content, json.loads(content))
@@ -175,15 +175,11 @@ class Format:
 
 def format_called(name: str) -> Format:
     """Return a format by its name; code of the user's own is imported. Raises UsageError for an unknown one."""
-    where = FORMATS.get(name)
-    if where is None:
-        installed = entry_points(ENTRY_POINTS)
-        if name not in installed:
-            raise UsageError(f"{name!r}: unknown format; {choose(name, FORMATS, installed)}")
-        where = installed[name]
-    module, _, attribute = where.partition(":")
+    formats = entry_points(ENTRY_POINTS) | FORMATS
+    if name not in formats:
+        raise UsageError(f"{name!r}: unknown format; {choose(name, formats)}")
     try:
-        form: Format = getattr(importlib.import_module(module), attribute)
+        form: Format = resolve_name(formats[name])
     except (ImportError, AttributeError) as error:
-        raise UsageError(f"{name}: {where}: cannot be imported: {one_line(str(error), 150)}") from None
+        raise UsageError(f"{name}: {formats[name]}: cannot be imported: {one_line(str(error), 150)}") from None
     return form

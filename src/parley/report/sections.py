@@ -32,7 +32,7 @@ from parley.report.html import (
 )
 from parley.report.overview import simulations_text
 from parley.study import Study
-from parley.study.comparisons import labels_of, labels_of_rates
+from parley.study.comparisons import labels_of
 from parley.text import counted
 
 MAX_CONTRASTS, MAX_MARGINS = 60, 80  # rows; tables on the disk have all
@@ -236,8 +236,8 @@ def _noise_table(noise: pd.DataFrame, by: Sequence[str], game: type[Game]) -> Ht
 
 def margin_table(margins: pd.DataFrame, game: type[Game]) -> HtmlTable:
     """Return the margins of the game's first outcome."""
-    labels = labels_of_rates(game)
-    rows = margins[margins["what"] == game.outcomes[0].name].to_dict("records")
+    first = game.outcomes[0]
+    rows = margins[margins["what"] == first.name].to_dict("records")
 
     def compared(text: Any) -> Any:
         return lambda row: "" if pd.isna(row["difference"]) else text(row)
@@ -246,7 +246,7 @@ def margin_table(margins: pd.DataFrame, game: type[Game]) -> HtmlTable:
     return table(
         "margins",
         rows[:MAX_MARGINS],
-        words("what", lambda row: labels.get(row["what"], row["what"])),
+        words("what", lambda row: first.label),
         words(
             "value", lambda row: f"{row['axis']}: {row['value']}" if row["axis"] else row["value"] or "all conditions"
         ),

@@ -5,7 +5,6 @@ second sample minus the first, within the pairs. docs/explanation/statistics.md 
 """
 
 import math
-from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -128,15 +127,10 @@ def beside(
     return pd.DataFrame(rows).join(compared[list(names)].rename(columns=dict(names)))
 
 
-def holm_within(p: Sequence[float] | pd.Series, families: Sequence[Hashable]) -> Floats:
+def holm_within(p: pd.Series, families: Sequence[Hashable]) -> pd.Series:
     """Return p values corrected by Holm, each over those of its family; NaN without one."""
-    places: dict[Hashable, list[int]] = defaultdict(list)
-    for place, family in enumerate(families):
-        places[family].append(place)
-    known, corrected = np.asarray(p, dtype=float), np.full(len(families), np.nan)
-    for family, those in places.items():
-        if family is not None:
-            corrected[those] = stats.holm(known[those])
+    of_family = pd.Series(families, index=p.index, dtype=object)
+    corrected: pd.Series = p.astype(float).groupby(of_family, sort=False).transform(stats.holm)
     return corrected
 
 

@@ -30,10 +30,8 @@ Interval = tuple[Floats, Floats]
 def wilson_interval(successes: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
     """Return the Wilson score interval of a proportion (Wilson, JASA 22, 1927, p. 209), without continuity correction.
 
-    (nan, nan) for n = 0. Raises ValueError unless 0 <= successes <= n.
+    (nan, nan) for n = 0.
     """
-    if not 0 <= successes <= n:
-        raise ValueError(f"successes must be in [0, n], not {successes} of {n}")
     if n == 0:
         return (math.nan, math.nan)
     interval = scipy.stats.binomtest(successes, n).proportion_ci(confidence, method="wilson")
@@ -96,8 +94,6 @@ def censored_median(times: Sequence[float], observed: Sequence[bool]) -> float:
     runs at one half it is the middle of that stretch, as in R's `survfit`, or its start if no later end is known:
     without deadlines, the plain median. NaN if fewer than half are known to have ended, and for no data.
     """
-    if len(times) != len(observed):
-        raise ValueError("times and observed must have the same length")
     ended = np.asarray(times, dtype=float)[np.asarray(observed, dtype=bool)]
     open_ended = np.asarray(times, dtype=float)[~np.asarray(observed, dtype=bool)]
     if ended.size == 0:
@@ -119,11 +115,9 @@ def mcnemar(only_first: ArrayLike, only_second: ArrayLike) -> Floats:
     """Return the two-sided p of McNemar's score test (Psychometrika 12, 1947): normal, without continuity correction.
 
     The arguments count the pairs in which only the first, or only the second, is a success; 1 where there are none.
-    `paired_difference` is its inversion: it leaves 0 out just where p < 0.05. Raises ValueError for negative counts.
+    `paired_difference` is its inversion: it leaves 0 out just where p < 0.05.
     """
     first, second = np.asarray(only_first, dtype=float), np.asarray(only_second, dtype=float)
-    if np.any(first < 0) or np.any(second < 0):
-        raise ValueError("counts must not be negative")
     return _two_sided(_paired_z(first, second, first + second, np.zeros(())))
 
 
@@ -313,8 +307,7 @@ def benjamini_hochberg(p_values: ArrayLike) -> Floats:
     """
     p = np.asarray(p_values, dtype=float)
     adjusted, known = np.full(p.shape, np.nan), ~np.isnan(p)
-    if known.any():
-        adjusted[known] = scipy.stats.false_discovery_control(p[known])
+    adjusted[known] = scipy.stats.false_discovery_control(p[known])
     return adjusted
 
 

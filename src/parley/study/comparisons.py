@@ -32,16 +32,11 @@ def rates_of(game: type[Game]) -> dict[str, str]:
     return {**{each.name: "outcome" for each in game.outcomes}, **indicators}
 
 
-def labels_of_rates(game: type[Game]) -> dict[str, str]:
-    """Return the labels of outcomes and indicators, by name."""
-    outcomes, equal = {each.name: each.label for each in game.outcomes}, game.evidence.about("equal_cost")
-    return outcomes | {each.name: each.label for each in (*game.evidence.indicators, *equal)}
-
-
 def labels_of(game: type[Game]) -> dict[str, str]:
     """Return the labels of all that can be compared, by name."""
-    quantities = (*game.evidence.quantities, *game.evidence.asked)
-    return labels_of_rates(game) | {each.name: each.label for each in quantities}
+    evidence, labels = game.evidence, {each.name: each.label for each in game.outcomes}
+    labels |= {each.name: each.label for each in (*evidence.indicators, *evidence.about("equal_cost"))}
+    return labels | {each.name: each.label for each in (*evidence.quantities, *evidence.asked)}
 
 
 def value_text(axis: str, value: str) -> str:

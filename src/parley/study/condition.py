@@ -345,9 +345,7 @@ class Condition:
         Services may answer otherwise all the same. Scripted policies count as if they did: whether they draw is not
         known.
         """
-        if any(entry.is_service for entry in self.entries.values()):
-            return True
-        return not self.models or any(setting.temperature > 0 for setting in self.samplings.values())
+        return self.asks_services or not self.models or any(x.temperature > 0 for x in self.samplings.values())
 
     @property
     def honest_by_rules(self) -> bool:

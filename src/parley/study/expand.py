@@ -220,9 +220,6 @@ class Expander:
                 if replaced > counts[self._honest]:
                     raise UsageError(f"{replaced} agents cannot replace {counts[self._honest]}; lower the count")
                 self._game.check(parameters, condition.playing)
-                for group in condition.seating:  # each may be replaced, and each may stay
-                    if problem := group.policy.misfit(parameters):
-                        raise UsageError(f"{group.role}: {group.policy.kind.name}: {problem}")
             yield from self._with_arms(condition, chosen, where)
 
     def _with_arms(self, condition: Condition, chosen: Mapping[str, Any], where: str) -> Iterator[Condition]:

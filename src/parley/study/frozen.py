@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel
 
@@ -26,7 +26,6 @@ from parley.study.prompt_sent import word_diff
 from parley.study.study import Study
 from parley.text import counted, one_line
 
-FORMAT = 2
 CHANGED = "CHANGED"
 _MAX_BYTES = 50_000_000
 _FORM = Path(__file__).with_name("preregistration.md.j2").read_text(encoding="utf-8")
@@ -50,7 +49,7 @@ def _is_time(time: str) -> str:
 class Frozen(BaseModel):
     """The block of a preregistration: what was frozen, its hash, and when."""
 
-    format: int = FORMAT
+    format: Literal[2] = 2
     parley: str = __version__
     hash: str = ""
     time: Annotated[str, AfterValidator(_is_time)]  # UTC, as in records, by the clock of the machine
@@ -108,20 +107,19 @@ def write_frozen(study: Study, force: bool = False) -> Path:
         raise UsageError(f"{path}: is there already; --force writes it anew, and what you wrote in it is lost")
     if not study.content.questions:
         raise UsageError(f"{study.file}: questions: none; declare what the study is to answer before you freeze it")
-    now, earlier = datetime.now(UTC).isoformat(timespec="seconds"), list[dict[str, Any]]()
+    now = datetime.now(UTC).isoformat(timespec="seconds")
     frozen = Frozen(time=now, played=_begun(study), content=content_of(study))
     try:
         old = read_frozen(study)
         if digest(old.content) == digest(frozen.content) and not old.is_edited:
-            frozen, earlier = old, old.earlier
+            frozen = old
         else:
             told = {"time": old.time, "hash": old.hash, "played": sum(old.played.values()), "edited": old.is_edited}
-            earlier = [*old.earlier, told]
+            frozen.earlier = [*old.earlier, told]
     except FileNotFoundError:
         pass
     except RecordError:
-        earlier = [{"time": None, "edited": True}]  # nobody can say what it was
-    frozen.earlier = earlier
+        frozen.earlier = [{"time": None, "edited": True}]  # nobody can say what it was
     frozen.hash = frozen.true_hash
     write_atomically(path, lambda file: file.write(_text(study, frozen).encode()))
     return path
@@ -189,14 +187,11 @@ def read_frozen(study: Study) -> Frozen:
     wrong = f"{path.name}: its frozen block cannot be read; restore it, or write it anew with --freeze --force"
     try:
         block = _BLOCK.search(read_regular(path, _MAX_BYTES).decode("utf-8"))
-        frozen = Frozen.model_validate_json(block[1] if block else "")
+        return Frozen.model_validate_json(block[1] if block else "")
     except FileNotFoundError:
         raise
     except (OSError, ValueError, TypeError, LookupError):
         raise RecordError(wrong) from None
-    if frozen.format != FORMAT:
-        raise RecordError(f"{path.name}: of another version of Parley; write it anew with --freeze --force")
-    return frozen
 
 
 def _changes(frozen: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:

@@ -80,8 +80,13 @@ def _fork_of(path: Path, described: Any, seed: int) -> Fork:
 
 
 def _player_of(game: type[Game], group: Mapping[str, Any], prompts: Mapping[Any, Any]) -> Player:
-    policy, prompt = recorded_policy(game, group), group.get("prompt")
-    prompt = prompts.get(prompt, prompt)
+    """Return what plays a group as a record describes it; code of the user's own is neither needed nor run."""
+    if "code_sha256" in group:
+        kind = PolicyKind(group["policy"], "", Parameters=PluginParameters, fingerprint=group["code_sha256"])
+    else:
+        kind = find_kind(game.policies, group["policy"])
+    policy = ChosenPolicy(kind, kind.Parameters.model_validate(group.get("parameters", {})))
+    prompt = prompts.get(group.get("prompt"), group.get("prompt"))
     if "model" not in group:
         return Player(policy, prompt=prompt)
     return Player(policy, group["model_name"], recorded_entry(group["model"], group.get("grammar")), prompt)
@@ -93,17 +98,11 @@ def recorded_prompts(game: type[Game], simulation: Mapping[str, Any]) -> dict[st
     Raises UsageError, or AttributeError, TypeError or ValueError, for templates that the game cannot fill in.
     """
     unsent = next(iter(game.prompts.variants.values()))
-    by_prompt = recorded_templates(simulation)
-    return {name: game.prompts.own(name, {**unsent, **templates}) for name, templates in by_prompt.items()}
-
-
-def recorded_templates(simulation: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Return the templates that a record has, by the names of the prompts that a study brought."""
-    found: dict[str, dict[str, str]] = {}
+    by_prompt: dict[str, dict[str, str]] = {}
     for described in (simulation, *simulation["groups"]):
         if "templates" in described:
-            found.setdefault(described["prompt"], {}).update(described["templates"])
-    return found
+            by_prompt.setdefault(described["prompt"], {}).update(described["templates"])
+    return {name: game.prompts.own(name, {**unsent, **templates}) for name, templates in by_prompt.items()}
 
 
 def recorded_game(path: Path, simulation: Mapping[str, Any]) -> type[Game]:
@@ -118,19 +117,6 @@ def recorded_game(path: Path, simulation: Mapping[str, Any]) -> type[Game]:
         return game_with(name, str(simulation.get("game_code_sha256")))
     except UsageError as error:
         raise RecordError(f"{path}: {error}") from None
-
-
-def recorded_policy(game: type[Game], group: Mapping[str, Any]) -> ChosenPolicy:
-    """Return the policy of a group as a record describes it; code of the user's own is neither needed nor run.
-
-    Raises LookupError or pydantic's ValidationError if it describes none that this version knows.
-    """
-    parameters = group.get("parameters", {})
-    if "code_sha256" in group:
-        kind = PolicyKind(group["policy"], "", Parameters=PluginParameters, fingerprint=group["code_sha256"])
-    else:
-        kind = find_kind(game.policies, group["policy"])
-    return ChosenPolicy(kind, kind.Parameters.model_validate(parameters))
 
 
 # Forks

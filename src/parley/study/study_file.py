@@ -347,7 +347,7 @@ class PaperNumber(FileModel):
         given = [name for name in _NUMBERS if getattr(self, name) is not None]
         if len(given) != 1:
             raise ValueError(f"{(given or ['rate'])[-1]}: give one of {', '.join(_NUMBERS)}")
-        if self.count is not None and not 0 <= self.count <= (self.of or -1):
+        if self.count is not None and self.count > (self.of or -1):
             raise ValueError("count: say of how many games it is, no fewer than it, as in {count: 13, of: 25}")
         about = "question" if self.difference is not None else "what"
         if getattr(self, about) is None or (self.what is not None and self.question is not None):

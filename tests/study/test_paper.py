@@ -1,26 +1,13 @@
-"""The key `paper` of a study: checked before anything is played, and no part of any identity."""
+"""The key `paper` of a study, checked before anything is played."""
 
 from functools import partial
 from typing import Any
 
-from parley.study.load import plan_of
 from support.studies import StudyFactory, refused
 
 VALID = "valid_consensus"
 QUESTION = {"name": "q", "outcome": VALID, "compare": "prompt", "over": ["n"], "smallest": 0.2}
 GRID = {"n": [3, 4], "prompt": ["may_exist", "none_exist"]}
-
-
-def test_rates_of_a_paper_change_tables_and_no_identity(study_factory: StudyFactory) -> None:
-    plain = study_factory(GRID)
-    paper = [{"what": VALID, "where": {"n": 3}, "rate": 0.466, "source": "section 4.1"}]
-    told = study_factory(GRID, paper=paper)
-    assert [(s.id, s.record("x")) for s in plain.simulations()] == [(s.id, s.record("x")) for s in told.simulations()]
-    assert (told.content.paper[0].rate, told.content.paper[0].where) == (0.466, {"n": 3})
-    others = [study_factory(GRID, paper=[{"what": VALID, "rate": rate}]) for rate in (0.4, 0.5)]
-    assert len({study.plan for study in (plain, *others)}) == 3
-    assert len({plan_of(study) for study in (plain, *others)}) == 3
-    assert study_factory(GRID, paper=[]).plan == plain.plan
 
 
 def test_what_is_wrong_is_named_by_its_key(study_factory: StudyFactory) -> None:

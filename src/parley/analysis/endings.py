@@ -85,9 +85,9 @@ def log_rank(times: ArrayLike, ended: ArrayLike, second: ArrayLike) -> float:
     `second[i]` says whether a game is of the second group. NaN where a group is empty, or none can end before another.
     """
     time, status, group = np.asarray(times, dtype=float), np.asarray(ended, dtype=bool), np.asarray(second, dtype=bool)
-    sides = [scipy.stats.CensoredData(time[of & status], right=time[of & ~status]) for of in (~group, group)]
+    one, other = (scipy.stats.CensoredData(time[of & status], right=time[of & ~status]) for of in (~group, group))
     with np.errstate(divide="ignore", invalid="ignore"):  # nothing varies
-        found = scipy.stats.logrank(*sides)
+        found = scipy.stats.logrank(one, other)
     return float(found.pvalue) if math.isfinite(found.statistic) else math.nan
 
 

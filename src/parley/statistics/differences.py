@@ -129,7 +129,7 @@ def beside(
 
 def holm_within(p: pd.Series, families: Sequence[Hashable]) -> pd.Series:
     """Return p values corrected by Holm, each over those of its family; NaN without one."""
-    of_family = pd.Series(families, index=p.index, dtype=object)
+    of_family = pd.Series(list[Any](families), index=p.index, dtype=object)
     corrected: pd.Series = p.astype(float).groupby(of_family, sort=False).transform(stats.holm)
     return corrected
 

@@ -101,6 +101,14 @@ def study_of(*grids: dict[str, Any], name: str = "small", **content: Any) -> Stu
     return parley_study.load_study(file)
 
 
+def play_all(study: Study) -> list[Path]:
+    """Play all simulations of a study that needs no engine; return their records."""
+    files = [simulation.record(study.name) for simulation in study.simulations()]
+    for file in files:
+        simulate(study, file, [], 1.0)
+    return files
+
+
 _PLAIN_MODELS = "models: {m: {source: {repo: a/b, revision: '" + "0" * 40 + "'}}}\n"
 
 
@@ -251,6 +259,10 @@ def with_model(folder: Path) -> Path:
         for simulation in study.simulations():
             record_with_model(simulation, simulation.record("demo"))
     return folder / "config" / "models.yaml"
+
+
+def records_of(study: Study) -> list[Path]:
+    return [simulation.record(study.name) for simulation in study.simulations()]
 
 
 # All that a study keeps, as text

@@ -6,6 +6,7 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -161,6 +162,14 @@ def line(process: subprocess.Popen[str], text: str) -> None:
     assert process.stdout is not None
     while text not in (found := process.stdout.readline()):
         assert found, f"ended without saying {text!r}"
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 240.0, pause: float = 0.02) -> None:
+    """Return once a condition holds."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waits for ever"
+        time.sleep(pause)
 
 
 def end(server: subprocess.Popen[str], status: int) -> str:

@@ -283,6 +283,10 @@ def with_model(folder: Path) -> Path:
     return folder / "config" / "models.yaml"
 
 
+def records_of(study: Study) -> list[Path]:
+    return [simulation.record(study.name) for simulation in study.simulations()]
+
+
 # All that a study keeps, as text
 
 

@@ -1,6 +1,7 @@
 """Replies, asks, seats: what holds for every game."""
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from parley.games.deliberation.parameters import reply_model
 from parley.policies import FAILURE_CLASSES
 from parley.policies.reply_text import parse_reply
 from support.playing import groups
+from support.playthrough import simulation_of
 
 HONEST = proposal_model("honest", 0, 50, 20, 30)
 BYZANTINE = proposal_model("byzantine", 0, 50, 20, 30)
@@ -87,6 +89,27 @@ def test_votes_and_abstentions_are_read_by_role() -> None:
     assert (failure(abstain, HonestVote), failure(abstain, ByzantineVote)) == ("out_of_range", None)
     for word, honest, byzantine in (("abstain", "invalid_json", None), ("Abstain", "invalid_json", "invalid_json")):
         assert (failure(proposal(f'"{word}"')), failure(proposal(f'"{word}"'), BYZANTINE)) == (honest, byzantine)
+
+
+def test_values_for_peers_are_parsed_strictly() -> None:
+    grid = {"n": 4, "b": 1, "byzantine": "random"}
+    game = simulation_of("consensus", grid, {"equivocation": True, "topology": "ring"}).game()
+    ask = next(ask for ask in next(game.play()) if ask.role == "byzantine")
+    [stranger] = {seat.name for seat in game.seats} - {ask.agent, *ask.view.neighbors}
+    peer = ask.view.neighbors[0]
+    rows: list[tuple[Any, str | None]] = [
+        *(({name: 3}, "invalid_json") for name in ("agent_9", ask.agent, stranger)),
+        *(({peer: wrong}, "out_of_range") for wrong in (51, -1)),
+        *(({peer: wrong}, "invalid_json") for wrong in ("3", "stop", 3.0, None)),
+        *((told, "invalid_json") for told in ([3], None)),
+        *((told, None) for told in ({peer: 3}, {peer: "abstain"}, {})),
+    ]
+    for told, failure in rows:
+        reply = {"internal_strategy": "", "value": 7, "public_reasoning": "", "peer_values": told}
+        assert parse_reply(json.dumps(reply), "stop", ask.reply_model).failure == failure, told
+    schema = ask.reply_model.model_json_schema()
+    assert tuple(schema["properties"]["peer_values"]["properties"]) == ask.view.neighbors
+    assert schema["required"] == ["internal_strategy", "value", "public_reasoning"]
 
 
 def test_a_reply_that_was_cut_off_or_filtered_is_none_even_if_it_parses() -> None:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from parley.errors import UsageError
 from parley.games.network import Facts, Links, Network, Topology, check_topology, draw_network
+from parley.games.parameters import GameParameters
 from parley.identity import digest, stream
 from parley.policies import Reply
 from parley.text.yamlfile import is_slug, validated
@@ -21,20 +21,10 @@ from support.studies import StudyFactory, refused
 
 pytestmark = pytest.mark.promise("Topologies have the shape of their names; random ones follow from the seed alone.")
 
-TOPOLOGY: TypeAdapter[Topology] = TypeAdapter(Topology)
-
-
-class Parameters(BaseModel):
-    """Parameters of a game that has a topology."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-    topology: Topology
-
 
 def read(written: Any) -> Topology:
     """Return a topology as a study file gives it."""
-    return validated(Parameters, {"topology": written}, "study.yaml").topology
+    return validated(GameParameters, {"topology": written}, "study.yaml").topology
 
 
 def built(written: Any, n: int, seed: int = 0) -> Network:
@@ -67,7 +57,7 @@ def test_the_label_names_kind_and_parameters_and_can_stand_in_a_path() -> None:
         topology = read(written)
         assert topology.label == label
         assert is_slug(label)
-        assert read(TOPOLOGY.dump_python(topology, mode="json")) == topology
+        assert read(topology.model_dump(mode="json")) == topology
     assert [read(name) for name in PLAIN] == [read({"kind": name}) for name in PLAIN]
     assert read({"kind": "edges", "edges": [[3, 2], [1, 2]]}) == read(LISTED)  # however links are written
 

@@ -3,7 +3,6 @@
 import os
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from textwrap import indent
 from typing import Any
@@ -18,13 +17,13 @@ from parley.figures.make import figures
 from parley.games.registry import GAMES, game_class
 from parley.play.record import read_attempts, read_summary
 from parley.play.replay import replay
-from parley.play.simulate import simulate, simulate_shard
+from parley.play.simulate import simulate_shard
 from parley.report.page import report
 from parley.study import Study, load_study
 from parley.study.recorded import rebuilt
 from support import REPOSITORY
 from support.commands import Parley, one_line_error
-from support.studies import OWN_GAME, bring
+from support.studies import OWN_GAME, Installer, bring, play_all, study_of
 
 EXAMPLES = REPOSITORY / "examples" / "own_game"
 SCRIPTED = EXAMPLES / "public_goods.yaml"
@@ -33,8 +32,6 @@ SYSTEM = "You are one of 3 players. Each chooses a number from 0 to 100.\nYou ar
 BASE = "from parley.games.base import Game"
 GRID = {"model": "cooperate", "n": 3, "prompt": "plain"}
 
-Write = Callable[..., Study]
-
 
 @pytest.fixture(autouse=True)
 def beside(folder: Path) -> None:
@@ -42,31 +39,21 @@ def beside(folder: Path) -> None:
     bring(OWN_GAME)
 
 
-@pytest.fixture
-def write(folder: Path) -> Write:
+def write(game: str = OWN, name: str = "goods", **grid: Any) -> Study:
     """Write a study of a game of one's own, and load it."""
-
-    def make(game: str = OWN, name: str = "goods", models: Path | None = None, **content: Any) -> Study:
-        grids = [{**GRID, **grid} for grid in content.pop("grids", [{}])]
-        grids = [{key: value for key, value in grid.items() if value is not None} for grid in grids]
-        Path(f"{name}.yaml").write_text(yaml.safe_dump({"game": game, "grids": grids, **content}))
-        return load_study(Path(f"{name}.yaml"), models)
-
-    return make
+    return study_of({**GRID, **grid}, game=game, name=name)
 
 
-def module(name: str, *body: str, base: str = "PublicGoods", before: str = "") -> str:
+def module(name: str, *body: str, before: str = "") -> str:
     """Write a module with a game that is the example's but for `body`; return what a study calls it."""
     text = indent("\n".join(body) or "pass", "    ")
     source = f"from dataclasses import replace\nfrom public_goods import *\n{before}\n"
-    Path(f"{name}.py").write_text(f"{source}\n\nclass Broken({base}):\n{text}\n")
+    Path(f"{name}.py").write_text(f"{source}\n\nclass Broken(PublicGoods):\n{text}\n")
     return f"{name}:Broken"
 
 
 def played(study: Study) -> Path:
-    [simulation] = study.simulations()
-    record = simulation.record(study.name)
-    simulate(study, record, [], 1.0)
+    [record] = play_all(study)
     return record
 
 
@@ -79,7 +66,7 @@ def first_asked(study: Study) -> str:
     return next(simulation.game().play())[0].system
 
 
-def refused(write: Write, *body: str, before: str = "") -> str:
+def refused(*body: str, before: str = "") -> str:
     """Return what is told of a broken game, by loading its study, or else by playing it."""
     with pytest.raises(GameError) as caught:
         played(write(module("mine", *body, before=before)))
@@ -92,7 +79,7 @@ def refused(write: Write, *body: str, before: str = "") -> str:
 
 
 @pytest.mark.slow
-def test_the_example_has_tables_figures_a_report_and_an_explorer(write: Write) -> None:
+def test_the_example_has_tables_figures_a_report_and_an_explorer() -> None:
     study = load_study(SCRIPTED, Path("models.yaml"))
     simulate_shard(study, "scripted", 0)
     assert len(summarize(study, strict=True)) == len(study.conditions) == 6
@@ -106,7 +93,7 @@ def test_the_example_has_tables_figures_a_report_and_an_explorer(write: Write) -
 
 
 @pytest.mark.promise("The public goods game of the examples gives what theory says.")
-def test_earnings_are_those_of_theory(write: Write) -> None:
+def test_earnings_are_those_of_theory() -> None:
     for model, honest, b, byzantine, earned, outcome in (
         ("free_ride", 3, 0, "free_ride", 20.0, "free_riding"),  # everyone keeps the endowment
         ("cooperate", 3, 0, "free_ride", 32.0, "cooperation"),  # multiplier x endowment: the most there is
@@ -114,7 +101,7 @@ def test_earnings_are_those_of_theory(write: Write) -> None:
         ("match_others", 3, 1, "free_ride", 21.04, "free_riding"),  # they give 20, 13, 8, 5, 3, 2, 1, 0, 0, 0
         ("free_ride", 1, 2, "cooperate", 20 + 1.6 * 40 / 3, "free_riding"),  # the most that one can earn of two
     ):
-        study = write(grids=[{"model": model, "n": None, "honest": honest, "b": b, "byzantine": byzantine}])
+        study = write(model=model, n=None, honest=honest, b=b, byzantine=byzantine)
         found = read_summary(played(study)).outcome
         assert (found["name"], found["rounds"]) == (outcome, 10)
         assert found["metrics"]["earned"] == pytest.approx(earned)
@@ -154,14 +141,8 @@ def test_the_game_on_the_page_plays_as_it_stands_there(parley: Parley) -> None:
 # How it is named, and what its identity covers
 
 
-def test_an_entry_point_is_a_shorter_name_of_the_same_simulations(
-    write: Write, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    info = folder / "site" / "theirs-1.0.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[parley.games]\ngoods = {OWN}\nconsensus = {OWN}\n")
-    monkeypatch.syspath_prepend(str(folder / "site"))
+def test_an_entry_point_is_a_shorter_name_of_the_same_simulations(install: Installer) -> None:
+    install("parley.games", goods=OWN, consensus=OWN)
     short, long = write("goods"), write(OWN)
     assert [s.record("x") for s in short.simulations()] == [s.record("x") for s in long.simulations()]
     assert ids(short) == ids(long)
@@ -171,7 +152,7 @@ def test_an_entry_point_is_a_shorter_name_of_the_same_simulations(
 
 
 @pytest.mark.promise("The source of an own game is part of its identity.")
-def test_a_change_of_the_source_is_another_simulation_and_one_of_the_evidence_is_not(write: Write) -> None:
+def test_a_change_of_the_source_is_another_simulation_and_one_of_the_evidence_is_not() -> None:
     before = write()
     assert "Think well." not in first_asked(before)
     with Path("public_goods_evidence.py").open("a") as file:
@@ -191,7 +172,7 @@ def test_a_change_of_the_source_is_another_simulation_and_one_of_the_evidence_is
     assert write().conditions[0].spec != before.conditions[0].spec
 
 
-def test_of_a_package_every_source_and_text_counts(write: Write) -> None:
+def test_of_a_package_every_source_and_text_counts() -> None:
     (Path("mine/texts")).mkdir(parents=True)
     files = {"rules.py": True, "texts/one.txt": True, "__init__.py": True, ".hidden.txt": False, "a.pyc": False}
     for name in files:
@@ -205,28 +186,24 @@ def test_of_a_package_every_source_and_text_counts(write: Write) -> None:
     assert {game.code_sha256 for game in GAMES.values()} == {""}  # shipped games have no source in their identity
 
 
-def test_a_changed_source_is_what_is_played_in_the_same_process(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_source_is_what_is_played_in_the_same_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both are as long and written in the same second, which is all that Python's own cache looks at."""
     for share, outcome in ((1, "cooperation"), (0, "free_riding")):
         rule = f"def it(view, rng, given):\n    'It.'\n    return {{'reasoning': '', 'contribution': {share} * 20}}"
         game = module("mine", "policies = {kind.name: kind for kind in (LLM, scripted_kind(it))}", before=rule)
         os.utime("mine.py", (1e9, 1e9))
         monkeypatch.setattr(sys, "dont_write_bytecode", False)
-        study = write(game, name=outcome, grids=[{"model": "it"}])
+        study = write(game, name=outcome, model="it")
         assert read_summary(played(study)).outcome["name"] == outcome
 
 
-def test_a_record_replays_and_tells_what_it_is_of(write: Write) -> None:
-    record = played(write())
-    assert replay(record).difference is None
-    assert [rebuilt(record, read_summary(record).simulation).id] == ids(write())
-
-
-def test_a_record_of_another_source_says_so_and_runs_nothing(write: Write, parley: Parley) -> None:
-    record = played(write(module("mine")))
+def test_a_record_of_another_source_says_so_and_runs_nothing(parley: Parley) -> None:
+    study = write(module("mine"))
+    record = played(study)
     with Path("mine.py").open("a") as file:
         file.write("# changed\n")
     assert replay(record).identical
+    assert [rebuilt(record, read_summary(record).simulation).id] == ids(study)
     with Path("mine.py").open("a") as file:
         file.write("CHANGED = True\n")
     error = one_line_error(parley("replay", record), 1)
@@ -250,7 +227,7 @@ NO_GAME: list[tuple[str, str, int]] = [
 ]
 
 
-def test_what_is_no_game_is_told_in_one_line(write: Write, parley: Parley) -> None:
+def test_what_is_no_game_is_told_in_one_line(parley: Parley) -> None:
     Path("goods.yaml").write_text(yaml.safe_dump({"game": "own:Game1", "grids": [GRID]}))
     for source, named, status in NO_GAME:
         Path("own.py").write_text(source + "\n")
@@ -278,13 +255,12 @@ OF_ITSELF: list[tuple[str, str]] = [
     ("Parameters = Needy", "Parameters: give each a default: ValidationError: secret: missing"),
     ("evidence = Spec('x', 'curves', 'votes')", "figures: x: 'votes': none of its measures; choose one of: con"),
     ("evidence = Spec('x', 'scatter')", "figures: x: is drawn from the table quality of"),
-    ("evidence = Spec('x', 'sweep')", "figures: x: is drawn from the table thresholds of"),
 ]
 
 
-def test_what_it_says_of_itself_is_checked(write: Write) -> None:
+def test_what_it_says_of_itself_is_checked() -> None:
     for body, named in OF_ITSELF:
-        assert refused(write, body, before=BEFORE).startswith(f"goods.yaml: game: mine:Broken: {named}"), body
+        assert refused(body, before=BEFORE).startswith(f"goods.yaml: game: mine:Broken: {named}"), body
 
 
 # Of a game of two rounds, which is sound but for what it does before the second round's asks.
@@ -309,8 +285,7 @@ def play(self):
 SHORT = "class Short(PublicGoodsParameters):\n    longest = property(lambda self: self.rounds)"
 AFTER = "after round 1, contribute: "
 IN_PLAY: list[tuple[str, str]] = [
-    ("raise GeneratorExit", AFTER + "GeneratorExit (mine.py, line 22)"),
-    ("import os; os._exit(0)", AFTER + "SystemExit: 0 (mine.py, line 22); raise an error instead"),
+    ("raise SystemExit(0)", AFTER + "SystemExit: 0 (mine.py, line 22); raise an error instead"),
     ("asks = []", AFTER + "yields []"),
     ("asks.append(asks[0])", "round 2, contribute, agent_1: asks the agent twice"),
     ("asks = [replace(a, phase='a b') for a in asks]", "one phase of letters"),
@@ -326,28 +301,24 @@ IN_PLAY: list[tuple[str, str]] = [
 
 
 @pytest.mark.promise("An own game that breaks its contract is one line that says where.")
-def test_what_breaks_the_contract_in_mid_play_is_told_in_one_line_and_leaves_no_record(write: Write) -> None:
+def test_what_breaks_the_contract_in_mid_play_is_told_in_one_line_and_leaves_no_record() -> None:
     for body, named in IN_PLAY:
-        message = refused(write, BROKEN_PLAY.replace("BODY", body), before=SHORT)
+        message = refused(BROKEN_PLAY.replace("BODY", body), before=SHORT)
         assert message.startswith("mine:Broken: ")
         assert named in message, body
     assert list(paths.results("goods").rglob("seed=*.parquet")) == []
 
 
-AT_ITS_ENDS: list[tuple[str, str, str]] = [
-    (
-        "def play(self):\n    return self._outcome([])",
-        "",
-        "play(): IndexError: list index out of range (public_goods.py",
-    ),
-    ("def play(self):\n    return 3\n    yield", "", "before its first question: ends"),
-    ("def set_up(self):\n    1 / 0", "", "set_up: ZeroDivisionError: division by zero (mine.py, line 8)"),
+AT_ITS_ENDS: list[tuple[str, str]] = [
+    ("def play(self):\n    return self._outcome([])", "play(): IndexError: list index out of range (public_goods.py"),
+    ("def play(self):\n    return 3\n    yield", "before its first question: ends"),
+    ("def set_up(self):\n    1 / 0", "set_up: ZeroDivisionError: division by zero (mine.py, line 8)"),
     # An error names the user's file, not the one that it called.
-    ("def set_up(self):\n    import broken_helper", "", "division by zero (broken_helper.py, line 2)"),
+    ("def set_up(self):\n    import broken_helper", "division by zero (broken_helper.py, line 2)"),
 ]
 
 
-def test_a_game_that_does_not_begin_or_end_as_it_must_says_so(write: Write) -> None:
+def test_a_game_that_does_not_begin_or_end_as_it_must_says_so() -> None:
     Path("broken_helper.py").write_text("\n1 / 0\n")
-    for body, before, named in AT_ITS_ENDS:
-        assert named in refused(write, body, before=before), body
+    for body, named in AT_ITS_ENDS:
+        assert named in refused(body), body

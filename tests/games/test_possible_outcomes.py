@@ -13,6 +13,7 @@ from parley.games.problems.problem import Problem
 from parley.games.registry import GAMES
 from parley.policies import Ask, Reply
 from parley.policies.reply_text import parse_reply
+from support.playing import drive
 
 pytestmark = pytest.mark.promise("No play ends in an outcome that its condition cannot have.")
 
@@ -22,10 +23,6 @@ ROUNDS: Mapping[str, dict[str, Any]] = {
     "stag_hunt": {"rounds": 2},
 }
 SILENT = Reply(None, "invalid_json", "made up by the test")
-
-
-def in_rounds(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    return {**ROUNDS[name], **given}
 
 
 def said(ask: Ask, problem: Problem | None, rng: np.random.Generator) -> dict[str, Any]:
@@ -52,20 +49,13 @@ def said(ask: Ask, problem: Problem | None, rng: np.random.Generator) -> dict[st
 
 def ended(game: Game, rng: np.random.Generator) -> Outcome:
     """Play a game whose agents say whatever `rng` makes them say, or nothing."""
-    playing = game.play()
-    asks = next(playing)
-    problem = getattr(game, "problem", None)
-    while True:
-        replies = []
-        for ask in asks:
-            text = json.dumps(said(ask, problem, rng))
-            reply = parse_reply(text, "stop", ask.reply_model)
-            assert reply.failure is None, reply.detail
-            replies.append(SILENT if rng.random() < 0.1 else reply)
-        try:
-            asks = playing.send(replies)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
+
+    def answer(ask: Ask) -> Reply:
+        reply = parse_reply(json.dumps(said(ask, getattr(game, "problem", None), rng)), "stop", ask.reply_model)
+        assert reply.failure is None, reply.detail
+        return SILENT if rng.random() < 0.1 else reply
+
+    return drive(game, answer)[1]
 
 
 VALID, INVALID, PREMATURE, NONE = "valid_consensus", "invalid_consensus", "premature_stop", "no_consensus"
@@ -93,7 +83,7 @@ def test_agents_who_say_anything_end_in_each_outcome_that_can_be_and_in_no_other
     for case in CASES:
         name, given, honest, byzantine, expected = case
         game, groups = GAMES[name], [Group("honest", honest), Group("byzantine", byzantine)]
-        parameters = game.Parameters(**in_rounds(name, given))
+        parameters = game.Parameters(**(ROUNDS[name] | given))
         game.check(parameters, groups)
         assert game.possible_outcomes(parameters, groups) == expected, case
         rng, prompt, found = np.random.default_rng(0), next(iter(game.prompts)), set()

@@ -2,24 +2,23 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping
 from pathlib import Path
 from statistics import mean
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
-from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.games.evidence import DEEDS
-from parley.games.promises import Deeds, kind_of, read_plan
+from parley.games.promises import kind_of, read_plan
+from parley.games.stag_hunt.parameters import HARE, STAG, StagHuntParameters
+from parley.games.stag_hunt.reactions import HuntDeeds
 from parley.play.record import read_record
-from parley.play.simulate import simulate
 from parley.statistics.stats import wilson_of_mean
 from parley.study import Study
 from support.own_policies import Talker
-from support.studies import OWN_POLICIES, StudyFactory, bring
+from support.studies import OWN_POLICIES, StudyFactory, bring, summarized
 
 KINDS = ("promises_kept", "broken_win_win", "broken_selfish", "broken_altruistic", "broken_sabotaging")
 PLEDGES = """
@@ -65,11 +64,8 @@ class Pledge(Game):
 
 def played(study: Study) -> dict[str, dict[str, dict[Any, Any]]]:
     """Return the rows of `quantities` by model and quantity."""
-    for simulation in study.simulations():
-        simulate(study, simulation.record(study.name), [], 1.0)
-    summarize(study)
     found: dict[str, dict[str, dict[Any, Any]]] = defaultdict(dict)
-    for row in read_table(study.name, "quantities").to_dict("records"):
+    for row in read_table(summarized(study).name, "quantities").to_dict("records"):
         found[row["model"]][row["quantity"]] = row
     return found
 
@@ -108,21 +104,12 @@ def test_promises_of_an_own_game(study_factory: StudyFactory) -> None:
     assert found["cheat"]["broken_as_planned"]["mean"] == 1
 
 
-class Gifts(Deeds):
-    phrases: ClassVar = {"give": (), "keep": ()}
-
-    def points(self, parameters: Any, actions: Mapping[str, Any]) -> Mapping[str, float]:
-        return {name: 2 * [*actions.values()].count("give") - 4 * (does == "give") for name, does in actions.items()}
-
-
 def test_only_promises_of_honest_agents_with_an_action_are_judged() -> None:
-    condition = SimpleNamespace(parameters=None, axes={})
+    condition = SimpleNamespace(parameters=StagHuntParameters(), axes={})
     game: Any = SimpleNamespace(simulation=SimpleNamespace(condition=condition, seed=0, id="one"), honest=["a", "b"])
-    trace = [
-        {"round": 1, "words": dict.fromkeys("abc", "give"), "actions": {"a": None, "b": "give", "c": "keep"}},
-    ]
-    [row] = Gifts(None, []).rows(game, trace)
-    assert (row["promises_made"], row["promises_kept"], row["broken_selfish"]) == (1, 1, 0)
+    said = {"words": dict.fromkeys("abc", "stag"), "not_words": {}}
+    [row] = HuntDeeds(None, []).rows(game, [{"round": 1, **said, "actions": {"a": None, "b": STAG, "c": HARE}}])
+    assert (row["promises_made"], row["promises_kept"]) == (1, 1)
 
 
 def test_who_gains() -> None:

@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 
 import parley
-from parley.games.evidence import Evidence
-from parley.games.figure_kinds import KINDS
 from parley.games.registry import GAMES
 
 SOURCE = Path(parley.__file__).parent
@@ -24,10 +22,3 @@ def test_no_shared_module_asks_which_game_is_played() -> None:
         asking += [f"{file.relative_to(SOURCE)}: {name}" for name in GAMES if name in texts]
     assert not asking
     assert all((SOURCE / "games" / name).is_dir() for name in GAMES)
-
-
-def test_a_game_tells_what_its_figures_of_single_games_ask_for() -> None:
-    for name, game in GAMES.items():
-        for spec in game.evidence.figures:
-            if needed := KINDS[spec.kind].evidence:
-                assert getattr(type(game.evidence), needed) is not getattr(Evidence, needed), (name, spec.name)

@@ -9,6 +9,7 @@ game's `protocol_version`, or the `version` of the policy. After that, or after 
 import json
 import os
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,22 +59,16 @@ PROBLEMS: list[Any] = ["arithmetic", "wason", "policies"]
 FILTERS: list[Any] = [{"trim": 1}, {"median_of_rounds": 2}, {"reputation": 1}, {"scored": 1}]
 
 
-def consensus(*grids: dict[str, Any], **parameters: Any) -> dict[str, Any]:
-    each = [{"model": "tiny", "n": 4, "prompt": "may_exist", **grid} for grid in grids]
-    return {"game": "consensus", "parameters": {"max_rounds": 4, **parameters}, "grids": each}
+def study_of(
+    game: str, prompt: str, usual: dict[str, Any], *grids: dict[str, Any], **parameters: Any
+) -> dict[str, Any]:
+    each = [{"model": "tiny", "n": 4, "prompt": prompt, **grid} for grid in grids]
+    return {"game": game, "parameters": {**usual, **parameters}, "grids": each}
 
 
-def deliberation(*grids: dict[str, Any], **parameters: Any) -> dict[str, Any]:
-    each = [{"model": "tiny", "n": 4, "prompt": "improve", **grid} for grid in grids]
-    parameters = {"turns": 2, "stop_when_unanimous": False, **parameters}
-    return {"game": "deliberation", "parameters": parameters, "grids": each}
-
-
-def stag_hunt(*grids: dict[str, Any], **parameters: Any) -> dict[str, Any]:
-    each = [{"model": "tiny", "n": 4, "prompt": "plain", **grid} for grid in grids]
-    return {"game": "stag_hunt", "parameters": {"rounds": 4, **parameters}, "grids": each}
-
-
+consensus = partial(study_of, "consensus", "may_exist", {"max_rounds": 4})
+deliberation = partial(study_of, "deliberation", "improve", {"turns": 2, "stop_when_unanimous": False})
+stag_hunt = partial(study_of, "stag_hunt", "plain", {"rounds": 4})
 GOAL: dict[str, Any] = {"values": "real", "agree_within": 1.5, "validity": "hull"}
 STUDIES: Mapping[str, dict[str, Any]] = {
     "framings": consensus({"prompt": ["neutral", "adversary", "cooperative", "competitive"]}),

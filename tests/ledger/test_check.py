@@ -19,7 +19,8 @@ from parley.ledger import check
 from parley.ledger.block import block_hash
 from parley.ledger.check import ChainChecker, block_line, check_chain
 from parley.ledger.signing import AgentKey
-from support.playing import CHOICES, deliberate, new_deliberation
+from parley.policies import Ask, Reply
+from support.playing import CHOICES, answering, drive, new_deliberation
 from support.records import AGENTS, SIMULATIONS, Block, chain, changed, forged, ordinary, problem, session, write_chain
 
 CHAIN = ordinary()
@@ -239,8 +240,13 @@ def test_utterances_and_agents_that_were_changed_are_found_though_all_is_hashed_
 
 def deliberated(said: list[list[Any]], **given: Any) -> Session:
     """Return the ledger's session of a deliberation in which agents say this, turn by turn."""
-    game = new_deliberation(**given)
-    outcome = deliberate(game, *said).outcome.as_json()
+
+    def answer(ask: Ask) -> Reply:
+        return answering(ask, said[ask.view.turn][int(ask.agent[-1]) - 1])
+
+    asked, ended = drive(new_deliberation(**given), answer)
+    assert len(asked) == len(said)
+    outcome = ended.as_json()
     assert DeliberationGame.evidence.transcript is not None
     [found] = DeliberationGame.evidence.transcript.sessions(outcome, outcome["trace"])
     return found

@@ -6,7 +6,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from parley.study import Study, load_study
 from parley.workflow.run import find_own_programs
 from support import REPOSITORY
 from support.commands import heard
-from support.studies import HONEST, StudyFactory, grouped
+from support.studies import HONEST, Installer, StudyFactory, grouped, play_all, refused
 
 pytestmark = pytest.mark.promise(
     "An own policy plays by name; its record replays without it; loading a study runs no code."
@@ -36,7 +37,7 @@ pytestmark = pytest.mark.promise(
 # Code of the user's own
 
 OWN = """
-import asyncio, os; from parley.policies import Completion
+import asyncio, os, time; from parley.policies import Completion
 class Echo:
     def __init__(self, value, llm=None):
         self.value, self.llm = value, llm
@@ -47,9 +48,6 @@ class Echo:
             return Completion('{"decision": "stop"}', "stop")
         said = '{"internal_strategy": "", "value": %d, "public_reasoning": ""}' % self.value
         return Completion(said, "stop")
-class Raises:
-    async def answer(self, ask, seed, attempt):
-        raise ValueError("oh\\nno")
 class Wrong:
     async def answer(self, ask, seed, attempt):
         return "text"
@@ -57,32 +55,30 @@ def broken(**parameters):
     raise RuntimeError("no such thing")
 
 
-class Leaves:
-    async def answer(self, ask, seed, attempt):
-        raise SystemExit(0)
 class Unprintable(Exception):
     def __str__(self):
         raise self
 FAULTS = {
     "cancels": asyncio.CancelledError(), "base": BaseException("gone"), "unprintable": Unprintable(),
-    "generator": GeneratorExit(), "interrupts": KeyboardInterrupt(),
+    "generator": GeneratorExit(), "interrupts": KeyboardInterrupt(), "leaves": SystemExit(0),
+    "raises": ValueError("oh\\nno"),
     "escapes": type("\\x1b[2J\\nparley: done", (BaseException,), {})("\\x1b[31m\\nparley: done"),
 }
 class Faulty:
     def __init__(self, fault):
         self.fault = fault
     async def answer(self, ask, seed, attempt):
-        if self.fault == "moves":
-            os.chdir("/")
-        if self.fault == "exits":
-            os._exit(0)
+        while self.fault == "blocks":
+            try:
+                time.sleep(999)
+            except Exception:
+                pass
+        if self.fault == "waits":
+            await asyncio.sleep(999)
         if self.fault in FAULTS:
             raise FAULTS[self.fault]
-        return Completion("x" * 10_000_000, "stop")
+        os.chdir("/")
 """
-
-
-Installer = Callable[..., None]
 
 
 @pytest.fixture
@@ -93,30 +89,12 @@ def own(folder: Path) -> str:
     return name
 
 
-@pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installer:
-    """Install a distribution that has the given entry points, by name; each call installs another."""
-
-    def make(**points: str) -> None:
-        site = tmp_path / f"site{len(list(tmp_path.glob('site*')))}"
-        info = site / f"{site.name}-1.0.dist-info"
-        info.mkdir(parents=True)
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {site.name}\nVersion: 1.0\n")
-        lines = [f"{name} = {value}\n" for name, value in points.items()]
-        (info / "entry_points.txt").write_text("".join(["[parley.policies]\n", *lines]))
-        monkeypatch.syspath_prepend(str(site))
-
-    return make
-
-
 def test_a_policy_of_the_users_own_plays_and_its_record_replays_without_it(
     study_factory: StudyFactory, own: str, folder: Path
 ) -> None:
     study = study_factory({"model": {"name": f"{own}:Echo", "value": 7}})
-    [simulation] = study.simulations()
-    assert simulation.condition.axes["model"] == "Echo-value-7"
-    record = simulation.record("small")
-    simulate(study, record, [], 1.0)
+    assert study.conditions[0].axes["model"] == "Echo-value-7"
+    [record] = play_all(study)
     summary = read_summary(record)
     assert (summary.outcome["name"], summary.outcome["detail"]) == ("invalid_consensus", "foreign_value")
     [group] = summary.simulation["groups"]
@@ -234,50 +212,30 @@ def test_a_request_of_which_nobody_knows_what_it_answers_is_refused(
         simulate(study, simulation.record("small"), [engines["tiny"][0]], 5.0)
 
 
-FAULTS = """
-import asyncio, time
-from parley.policies import Completion
-class Faulty:
-    def __init__(self, fault):
-        self.fault = fault
-    async def answer(self, ask, seed, attempt):
-        while self.fault == "blocks":
-            try:
-                time.sleep(999)
-            except Exception:
-                pass
-        if self.fault == "waits":
-            await asyncio.sleep(999)
-        if self.fault == "closes":
-            raise GeneratorExit
-        reply = '{"internal_strategy": "", "value": 7, "public_reasoning": ""}'
-        return Completion('{"decision": "stop"}' if ask.phase == "vote" else reply, "stop")
-"""
 ENDS = {
-    "blocks": "Hang: no answer for 0.2 s; give what it waits for a time-out ({own}.py, line 10)",
+    "blocks": "Hang: no answer for 0.2 s; give what it waits for a time-out ({own}.py, line 35)",
     "waits": "Hang: no answer for 0.2 s; give what it waits for a time-out",
-    "closes": "GeneratorExit ({own}.py, line 16)",
+    "generator": "GeneratorExit ({own}.py, line 41)",
 }
 
 
 @pytest.mark.promise("A hang or an exception of own code fails its game alone; the log names the ask.")
 def test_own_code_that_hangs_or_raises_fails_its_game_alone(
-    study_factory: StudyFactory, own: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+    study_factory: StudyFactory, own: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (folder / f"{own}.py").write_text(FAULTS)
     monkeypatch.setattr("parley.policies.own_code._HANG_SECONDS", 0.2)
-    models = [{"name": f"{own}:Faulty", "fault": fault} for fault in (*ENDS, "none")]
-    study = study_factory({"model": models}, seeds=2)
+    models = [{"name": f"{own}:Faulty", "fault": fault} for fault in ENDS]
+    study = study_factory({"model": [*models, {"name": f"{own}:Echo", "value": 7}]}, seeds=2)
     assert set(study.shards().values()) == {("own_code", 0)}
     with heard() as said, pytest.raises(UsageError, match="6 of 8 simulations failed, "):
         simulate_shard(study, "own_code", 0)
     for simulation in study.simulations():
         condition = simulation.condition
         fault = str(condition.axes["model"]).removeprefix("Faulty-fault-")
-        assert simulation.record("small").exists() == (fault == "none")
+        assert simulation.record("small").exists() == (fault not in ENDS)
         asked = f"{condition.name}/seed={simulation.seed}: {own}:Faulty: round 1, propose, agent_"
         named = ENDS.get(fault, "").format(own=own)
-        assert any(line.startswith(asked) and line.endswith(named) for line in said) == (fault != "none")
+        assert any(line.startswith(asked) and line.endswith(named) for line in said) == (fault in ENDS)
 
 
 def test_a_source_that_changed_since_the_study_was_read_is_not_played(
@@ -285,27 +243,17 @@ def test_a_source_that_changed_since_the_study_was_read_is_not_played(
 ) -> None:
     study = study_factory({"model": {"name": f"{own}:Echo", "value": 7}})
     (folder / f"{own}.py").write_text(OWN.replace("stop", "continue"))
-    [simulation] = study.simulations()
-    with pytest.raises(UsageError, match="its source changed since the study was read"):
-        simulate(study, simulation.record("small"), [], 1.0)
+    refused(partial(play_all, study), own, "its source changed since the study was read")
 
 
 def test_own_code_that_does_not_work_is_one_line(study_factory: StudyFactory, own: str) -> None:
-    for attribute, error, words in [
-        ("Missing", UsageError, f": {own} has no Missing"),
-        ("broken", UsageError, f": cannot be made: RuntimeError: no such thing ({own}.py, line 20)"),
-        ("Raises", UsageError, f": ValueError: oh no ({own}.py, line 15)"),
-        ("Wrong", UsageError, "answered with str; return a parley.policies.Completion"),
-        ("Leaves", EngineError, f": SystemExit: 0 ({own}.py"),
+    for attribute, words in [
+        ("Missing", f": {own} has no Missing"),
+        ("broken", f": cannot be made: RuntimeError: no such thing ({own}.py, line 17)"),
+        ("Wrong", "answered with str; return a parley.policies.Completion"),
     ]:
         study = study_factory({"model": f"{own}:{attribute}"})
-        [simulation] = study.simulations()
-        with pytest.raises(error) as caught:
-            simulate(study, simulation.record("small"), [], 1.0)
-        assert str(caught.value).startswith(f"{own}:{attribute}")
-        assert words in str(caught.value)
-        assert len(str(caught.value).splitlines()) == 1
-        assert error is UsageError or caught.value.exit_code == 1  # not the status that the code chose
+        refused(partial(play_all, study), f"{own}:{attribute}", words)
 
 
 @pytest.mark.promise("Whatever own code raises is one line that names it, and it moves no record.")
@@ -317,7 +265,8 @@ def test_own_code_that_does_not_work_is_one_line(study_factory: StudyFactory, ow
         ("base", "BaseException: gone"),
         ("generator", "GeneratorExit"),
         ("interrupts", "KeyboardInterrupt"),
-        ("exits", "SystemExit: 0"),
+        ("leaves", "SystemExit: 0"),
+        ("raises", "ValueError: oh no (own_"),
         ("unprintable", "Unprintable: an error that cannot be printed"),
         ("escapes", "[2J parley: done: [31m parley: done"),
     ],
@@ -330,6 +279,7 @@ def test_whatever_own_code_raises_is_one_line(study_factory: StudyFactory, own: 
         simulate(study, simulation.record("small"), [], 1.0)
     assert str(caught.value).startswith(f"{own}:Faulty: round 1, propose, agent_1: {words}")
     assert str(caught.value).isprintable()
+    assert isinstance(caught.value, EngineError if fault == "leaves" else UsageError)  # not the status that it chose
     assert Path.cwd() == here
     assert not simulation.record("small").exists()
 
@@ -379,8 +329,7 @@ def watched(study_factory: StudyFactory, own: str, folder: Path, monkeypatch: py
 @pytest.mark.slow
 def test_no_library_is_looked_for_beside_a_study(watched: Study) -> None:
     path = [*sys.path]
-    for simulation in watched.simulations():
-        simulate(watched, simulation.record("small"), [], 1.0)
+    play_all(watched)
     assert sys.path == path
     commands = (
         "for each in 'status', 'plan', 'summarize', 'view': commands([each, 'small.yaml'], standalone_mode=False)"
@@ -401,7 +350,7 @@ def test_own_code_finds_what_lies_beside_it(study_factory: StudyFactory, own: st
     (folder / "pytz.py").write_text("from parts.size import IS_OWN\nimport scipy.stats")
     (folder / f"{own}.py").write_text(f"{OWN}\nimport pytz\nassert pytz.IS_OWN\n")
     study = study_factory({"model": {"name": f"{own}:Echo", "value": 7}})
-    simulate(study, next(study.simulations()).record("small"), [], 1.0)
+    play_all(study)
     assert "pytz" not in sys.modules or sys.modules["pytz"].__file__ != str(folder / "pytz.py")
 
 

@@ -1,5 +1,6 @@
 """Populations: groups with a model and a policy each, their names in paths, and engines for each model."""
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -10,27 +11,11 @@ from parley.games.consensus.game import ConsensusGame
 from parley.play.record import read_summary
 from parley.play.replay import replay
 from parley.play.simulate import engine_places, simulate
-from parley.policies.kinds import ChosenPolicy, PolicyKind, PolicyParameters
+from parley.policies.kinds import ChosenPolicy, PolicyKind
 from parley.study import Study
 from support.studies import HONEST, OTHERS, RANDOM, StudyFactory, grouped
 
 pytestmark = pytest.mark.promise("Populations mix models and policies; each agent is answered by its own model.")
-
-
-class CrashParameters(PolicyParameters):
-    """Those of a policy that only these tests have."""
-
-    round: int
-    loudly: bool = False
-
-
-@pytest.fixture
-def crash(monkeypatch: pytest.MonkeyPatch) -> PolicyKind:
-    """A policy with a parameter that must be given, and one with a default; for Byzantine agents."""
-    random = ConsensusGame.policies["random"]
-    kind = PolicyKind("crashing", "Crashes.", ("byzantine",), CrashParameters, rule=random.rule)
-    monkeypatch.setattr(ConsensusGame, "policies", {**ConsensusGame.policies, "crashing": kind})
-    return kind
 
 
 SHORT = ("3/b=1/byzantine=same", "3/b=1/byzantine=random")
@@ -58,14 +43,14 @@ def test_groups_and_lists_of_adversaries_are_named_in_paths(study_factory: Study
 
 
 def test_a_policy_is_named_with_its_values_and_refused_for_a_role_that_may_not_have_it(
-    study_factory: StudyFactory, crash: PolicyKind
+    study_factory: StudyFactory,
 ) -> None:
-    choices = [{"name": "crashing", "round": 3}, {"name": "crashing", "round": 4, "loudly": True}]
+    choices = [{"name": "crash", "round": 3}, {"name": "crash", "round": 4}, {"name": "oscillate", "odd": 7}]
     study = study_factory({"b": 1, "byzantine": choices})
-    assert [condition.axes["byzantine"] for condition in study.conditions] == ["crashing-3", "crashing-4-loudly-True"]
-    assert len({condition.identity for condition in study.conditions}) == 2
-    with pytest.raises(UsageError, match="crashing: only for byzantine agents"):
-        study_factory({"model": {"name": "crashing", "round": 3}})
+    assert [condition.axes["byzantine"] for condition in study.conditions] == ["crash-3", "crash-4", "oscillate-odd-7"]
+    assert len({condition.identity for condition in study.conditions}) == 3
+    with pytest.raises(UsageError, match="crash: only for byzantine agents"):
+        study_factory({"model": choices[0]})
 
 
 def test_a_policy_that_asks_a_model_asks_that_of_the_honest_agents(
@@ -99,12 +84,11 @@ def test_every_key_of_a_group_changes_the_identity(study_factory: StudyFactory) 
 
 
 def test_parameters_and_version_of_a_policy_are_its_identity() -> None:
-    kind = PolicyKind("crashing", "", Parameters=CrashParameters)
-    same = ChosenPolicy(kind, CrashParameters(round=3)).identity()
-    assert same == {"policy": "crashing", "version": 1, "parameters": {"round": 3, "loudly": False}}
-    assert ChosenPolicy(kind, CrashParameters(round=4)).identity() != same
-    later = PolicyKind("crashing", "", Parameters=CrashParameters, version=2)
-    assert ChosenPolicy(later, CrashParameters(round=3)).identity() != same
+    opposite = ConsensusGame.policies["opposite"]
+    same = ChosenPolicy(opposite, opposite.Parameters()).identity()
+    assert same == {"policy": "opposite", "version": 1, "parameters": {"vote": "continue"}}
+    assert ChosenPolicy(opposite, opposite.Parameters(vote="stop")).identity() != same  # type: ignore[call-arg]
+    assert ChosenPolicy(replace(opposite, version=2), opposite.Parameters()).identity() != same
 
 
 def test_honest_agents_of_several_groups_start_from_the_values_of_one(study_factory: StudyFactory) -> None:

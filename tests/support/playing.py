@@ -53,10 +53,15 @@ def scripted_policies(simulation: Simulation, game: Game) -> dict[str, Policy]:
     return {name: scripted(player) for name, player in simulation.players.items()}
 
 
+def seats(roles: str, policies: Mapping[str, ChosenPolicy] | None = None) -> tuple[Seat, ...]:
+    """Return the seats of agent_1, agent_2, ... with these roles; `policies` says by role what plays them."""
+    played_by = {letter: (policies or {}).get(role, BY_MODEL) for letter, role in ROLES.items()}
+    return tuple(Seat(f"agent_{place}", ROLES[letter], played_by[letter]) for place, letter in enumerate(roles, 1))
+
+
 def new_consensus(roles: str = "hhh", seed: int = 0, prompt: str = "may_exist", **parameters: Any) -> ConsensusGame:
     """Return a game with one agent per letter, named in order; honest ones hold INITIAL for seed 0."""
-    seats = tuple(Seat(f"agent_{i + 1}", ROLES[letter]) for i, letter in enumerate(roles))
-    return ConsensusGame(ConsensusParameters(**parameters), seats, prompt, stream("game", "consensus", seed))
+    return ConsensusGame(ConsensusParameters(**parameters), seats(roles), prompt, stream("game", "consensus", seed))
 
 
 class CountingPolicy:
@@ -95,7 +100,20 @@ def play_of(simulation: Simulation, failing: Policy | None = None) -> Play:
     return play(simulation.id, game, policies)
 
 
-# Driving deliberations by hand: plain lists of answers play a game
+def drive(game: Game, answer: Callable[[Ask], Reply]) -> tuple[list[list[Ask]], Outcome]:
+    """Play by what `answer` makes of each ask; return what was asked, phase by phase, and how it ended."""
+    playing, phases = game.play(), list[list[Ask]]()
+    asks = next(playing)
+    while True:
+        phases.append(asks)
+        replies = [answer(ask) for ask in asks]
+        try:
+            asks = playing.send(replies)
+        except StopIteration as end:
+            return phases, end.value
+
+
+# Deliberations
 
 
 EIGHTEEN = Problem("eighteen", "number", "What is nine times two?", "18")
@@ -105,35 +123,10 @@ CHOICES = Problem(
 )
 
 
-@dataclass(frozen=True)
-class Deliberated:
-    """What was asked, turn by turn, and how it ended."""
-
-    turns: list[list[Ask]]
-    outcome: Outcome
-
-    def ask(self, turn: int, agent: int) -> Ask:
-        """Return what `agent_<agent>` was asked in a turn."""
-        [found] = [ask for ask in self.turns[turn] if ask.agent == f"agent_{agent}"]
-        return found
-
-
-def new_deliberation(
-    roles: str = "hhh",
-    problem: Problem = EIGHTEEN,
-    seed: int = 0,
-    prompt: str = "improve",
-    network: Network | None = None,
-    policies: Mapping[str, ChosenPolicy] | None = None,
-    **parameters: Any,
-) -> DeliberationGame:
-    """Return a game of agent_1, agent_2, ... with these roles; `policies` says by role what plays them."""
-    seats = tuple(
-        Seat(f"agent_{place + 1}", ROLES[letter], (policies or {}).get(ROLES[letter], BY_MODEL))
-        for place, letter in enumerate(roles)
-    )
-    rng = stream("game", "deliberation", seed)
-    return DeliberationGame(DeliberationParameters(**parameters), seats, prompt, rng, network, problem.as_json())
+def new_deliberation(roles: str = "hhh", problem: Problem = EIGHTEEN, **parameters: Any) -> DeliberationGame:
+    """Return a game of agent_1, agent_2, ... with these roles on a problem."""
+    given, rng = DeliberationParameters(**parameters), stream("game", "deliberation", 0)
+    return DeliberationGame(given, seats(roles), "improve", rng, material=problem.as_json())
 
 
 def answering(ask: Ask, said: Any, milliseconds: int = 0) -> Reply:
@@ -146,22 +139,7 @@ def answering(ask: Ask, said: Any, milliseconds: int = 0) -> Reply:
     return Reply(reply.value, milliseconds=milliseconds)
 
 
-def deliberate(game: DeliberationGame, *turns: Sequence[Any], milliseconds: int = 0) -> Deliberated:
-    """Play a game in which agent k says `turns[t][k - 1]` in turn t; what nobody asks for is an error."""
-    playing, asked = game.play(), []
-    asks = next(playing)
-    for said in turns:
-        asked.append(asks)
-        by_name = {f"agent_{place + 1}": answer for place, answer in enumerate(said)}
-        try:
-            asks = playing.send([answering(ask, by_name[ask.agent], milliseconds) for ask in asks])
-        except StopIteration as end:
-            assert len(asked) == len(turns), "it ended before all was said"
-            return Deliberated(asked, end.value)
-    raise AssertionError(f"still going after {len(turns)} turns")
-
-
-# Driving stag hunts by hand: plain words and actions play a game
+# Stag hunts, by plain words and actions
 
 
 HUNTERS: dict[str, Any] = {
@@ -197,16 +175,11 @@ def new_hunt(
     roles: str = "hhhh",
     network: Network | None = None,
     policies: Mapping[str, ChosenPolicy] | None = None,
-    seed: int = 0,
     **parameters: Any,
 ) -> StagHuntGame:
     """Return a game of agent_1, agent_2, ... with these roles; `policies` says by role what plays them."""
-    seats = tuple(
-        Seat(f"agent_{place + 1}", ROLES[letter], (policies or {}).get(ROLES[letter], BY_MODEL))
-        for place, letter in enumerate(roles)
-    )
-    rng = stream("game", "stag_hunt", seed)
-    return StagHuntGame(StagHuntParameters(**parameters), seats, "plain", rng, network)
+    given, rng = StagHuntParameters(**parameters), stream("game", "stag_hunt", 0)
+    return StagHuntGame(given, seats(roles, policies), "plain", rng, network)
 
 
 def _reply(ask: Ask, field: str, said: str | None) -> Reply:
@@ -224,22 +197,14 @@ def hunt(roles: str, *actions: str, words: Sequence[Sequence[str | None]] | None
 
     It broadcasts `words[r][k - 1]`, "stag" if there are no words, None for no usable reply.
     """
-    game = new_hunt(roles, rounds=len(actions), **given)
-    playing, phases = game.play(), []
-    asks = next(playing)
-    while True:
-        phases.append(asks)
-        number = asks[0].round - 1
-        if asks[0].phase == "signal":
-            said = ["stag"] * len(roles) if words is None else words[number]
-            by_place = [(ask, "word", said[int(ask.agent[6:]) - 1]) for ask in asks]
-        else:
-            done = [actions[number][int(ask.agent[6:]) - 1] for ask in asks]
-            by_place = [(ask, "action", ACTIONS.get(letter)) for ask, letter in zip(asks, done, strict=True)]
-        try:
-            asks = playing.send([_reply(*each) for each in by_place])
-        except StopIteration as end:
-            return Hunted(phases, end.value)
+
+    def answer(ask: Ask) -> Reply:
+        number, place = ask.round - 1, int(ask.agent[6:]) - 1
+        if ask.phase == "signal":
+            return _reply(ask, "word", "stag" if words is None else words[number][place])
+        return _reply(ask, "action", ACTIONS.get(actions[number][place]))
+
+    return Hunted(*drive(new_hunt(roles, rounds=len(actions), **given), answer))
 
 
 def letters(played: Play) -> list[str]:

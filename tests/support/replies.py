@@ -14,10 +14,10 @@ from parley.games.consensus.parameters import ByzantineVote, HonestVote, proposa
 from parley.games.deliberation.parameters import reply_model
 from parley.games.parameters import Group
 from parley.games.stag_hunt.parameters import hunt_model
-from parley.policies import Ask, Completion
+from parley.policies import Ask, Completion, Reply
 from parley.policies.kinds import Rule
 from parley.policies.reply_text import parse_reply
-from support.playing import CARDS, CHOICES
+from support.playing import CARDS, CHOICES, drive
 
 # Texts that would forge a line, a speaker, a header or a template, or tell a terminal or a page to do something.
 TEXTS = [
@@ -79,19 +79,15 @@ def rules(game: type[Game]) -> list[Rule]:
 def reply_kinds(game: type[Game]) -> dict[tuple[str, str], tuple[type[BaseModel], list[dict[str, Any]]]]:
     """Return for each role and phase its reply model and some proper replies, found by playing scripted games."""
     found: dict[tuple[str, str], tuple[type[BaseModel], list[dict[str, Any]]]] = {}
+
+    def answer(rule: Rule, rng: np.random.Generator, ask: Ask) -> Reply:
+        said = json.dumps(rule(ask.view, rng))
+        found.setdefault((ask.role, ask.phase), (ask.reply_model, []))[1].append(json.loads(said))
+        return parse_reply(said, "stop", ask.reply_model)
+
     for rule in rules(game):
         for played in new_games(game):
-            play, replies, rng = played.play(), None, np.random.default_rng(1)
-            try:
-                while True:
-                    asks = play.send(replies)
-                    replies = []
-                    for ask in asks:
-                        said = json.loads(json.dumps(rule(ask.view, rng)))
-                        found.setdefault((ask.role, ask.phase), (ask.reply_model, []))[1].append(said)
-                        replies.append(parse_reply(json.dumps(said), "stop", ask.reply_model))
-            except StopIteration:
-                continue
+            drive(played, partial(answer, rule, np.random.default_rng(1)))
     return found
 
 

@@ -109,6 +109,13 @@ def play_all(study: Study) -> list[Path]:
     return files
 
 
+def summarized(study: Study) -> Study:
+    """Play all simulations of a study that needs no engine, and make its tables."""
+    play_all(study)
+    summarize(study, strict=True)
+    return study
+
+
 _PLAIN_MODELS = "models: {m: {source: {repo: a/b, revision: '" + "0" * 40 + "'}}}\n"
 
 
@@ -129,17 +136,32 @@ def make_study(
         f"grids: {grids}\n{extra}"
     )
     study = load_study(file)
-    if play:
-        for simulation in study.simulations():
-            simulate(study, simulation.record(study.name), [], 1.0)
-        summarize(study)
-    return study
+    return summarized(study) if play else study
 
 
 @pytest.fixture
 def council(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the game of `council.py` one that studies may name."""
     monkeypatch.setitem(GAMES, CouncilGame.name, CouncilGame)
+
+
+Installer = Callable[..., None]
+
+
+@pytest.fixture
+def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Installer:
+    """Install a distribution that has the given entry points of a group, by name; each call installs another."""
+
+    def make(group: str = "parley.policies", **points: str) -> None:
+        site = folder / f"site{len(list(folder.glob('site*')))}"
+        info = site / f"{site.name}-1.0.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {site.name}\nVersion: 1.0\n")
+        lines = [f"{name} = {value}\n" for name, value in points.items()]
+        (info / "entry_points.txt").write_text("".join([f"[{group}]\n", *lines]))
+        monkeypatch.syspath_prepend(str(site))
+
+    return make
 
 
 # Groups of a study, and the study of one grid of them

@@ -21,7 +21,7 @@ from parley.games.parameters import BYZANTINE, HONEST, GameParameters, Group, P,
 from parley.games.prompts import Instruction, Phase, Prompts, fill
 from parley.identity import stream
 from parley.policies import FIRST_STEP, Ask, Reply, ReplyFormat
-from parley.policies.kinds import LLM, ChosenPolicy, PolicyKind, Rule
+from parley.policies.kinds import LLM, ChosenPolicy, PolicyKind
 from parley.text import by_number, choose
 
 if TYPE_CHECKING:
@@ -209,10 +209,6 @@ class Game(ABC, Generic[P]):
         None for a game that knows none.
         """
         return None
-
-    def as_recorded(self, agent: str, trace: Sequence[Any]) -> Rule:
-        """Return the rule that says again what an agent said in a game with this trace, then the last of it."""
-        raise NotImplementedError
 
     @classmethod
     def check(cls, parameters: P, groups: Sequence[Group]) -> None:

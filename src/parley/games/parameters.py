@@ -133,10 +133,6 @@ class GameParameters(StrictModel):
         """Return how a seat replies: a language model in the study's format, a rule or the user's own code in JSON."""
         return self.reply_format if seat.policy.kind.asks_model else "json"
 
-    def chat_for(self, seat: "Seat") -> Chat | None:
-        """Return of which chat a seat is reminded; a rule reads none."""
-        return self.memory if isinstance(self.memory, Chat) and seat.policy.rule is None else None
-
 
 # The parameters of one game; `Game` alone stands for a game of any.
 P = TypeVar("P", bound=GameParameters, default=Any)

@@ -35,7 +35,8 @@ def readings(game: Game) -> dict[str, Reading]:
 
 def playing(game: Game) -> Playing:
     """Play a game like `Game.play`: asks that have two steps one after the other, and all with their chat if any."""
-    return _remembering(game) if isinstance(game.parameters.memory, Chat) else _stepping(game)
+    memory = game.parameters.memory
+    return _remembering(game, memory.tokens) if isinstance(memory, Chat) else _stepping(game)
 
 
 def _stepping(game: Game) -> Playing:
@@ -117,7 +118,7 @@ def _without_free(model: type[BaseModel]) -> type[BaseModel]:
 Turns = Sequence[tuple[str, str]]  # by role: a question ("user"), then its reply ("assistant"), and so on
 
 
-def _remembering(game: Game) -> Playing:
+def _remembering(game: Game, tokens: int) -> Playing:
     """Play a game with the chat of each agent up to now before what it is asked; rules read none.
 
     In a fork it is what was asked and said in the seat before the point, whoever sat there.
@@ -130,10 +131,8 @@ def _remembering(game: Game) -> Playing:
     while True:
         while len(games) > 1 and games[1].begun and any(games[1].begun[1].is_of(ask.round, ask.phase) for ask in asks):
             games.pop(0)
-        memories = {seat.name: game.parameters.chat_for(seat) for seat in games[0].seats}
-        replies = yield [
-            _reminded(ask, chats[ask.agent], memory.tokens) if (memory := memories[ask.agent]) else ask for ask in asks
-        ]
+        reading = {seat.name for seat in games[0].seats if seat.policy.rule is None}
+        replies = yield [_reminded(ask, chats[ask.agent], tokens) if ask.agent in reading else ask for ask in asks]
         for ask, reply in zip(asks, replies, strict=True):
             if reply.value is not None:
                 chats[ask.agent] += [("user", ask.user), ("assistant", reply.text)]

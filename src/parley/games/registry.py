@@ -40,7 +40,6 @@ def game_class(name: str, folder: Path = Path()) -> type[Game]:
 
 
 _TYPES = {"integer": "integer", "string": "text", "boolean": "true or false", "number": "number"}
-_BOUNDS = ("minimum", "exclusiveMinimum", "maximum")
 _OWN = PolicyKind("module:attribute", "A policy of your own.", fingerprint="of its module")
 
 
@@ -93,7 +92,7 @@ def _taken(schema: dict[str, Any]) -> str:
         return " | ".join(map(str, schema["enum"]))
     if schema["type"] == "array":
         return f"one or a list of {_taken(schema['items'])}"
-    low, above, high = (schema.get(bound) for bound in _BOUNDS)
+    low, above, high = (schema.get(bound) for bound in ("minimum", "exclusiveMinimum", "maximum"))
     start = f"from {low}" if low is not None else f"above {above}" if above is not None else ""
     span = f" {start} to {high}" if start and high is not None else ""
     return _TYPES[schema["type"]] + span

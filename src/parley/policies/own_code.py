@@ -23,11 +23,11 @@ from asyncio import CancelledError, current_task
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import FrameType, ModuleType
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, ValidationError
 
@@ -211,7 +211,6 @@ def import_own(source: Source) -> Any:
         for each in [name for name, found in sys.modules.items() if getattr(found, "__file__", None) in files]:
             del sys.modules[each]
     _packages.add(module.partition(".")[0])
-    _refuse_exit()
     if module not in sys.modules:
         importlib.invalidate_caches()  # a folder's listing is told from a newer one by its time, which may be coarse
     imported = importlib.import_module(module)
@@ -233,22 +232,6 @@ def _is_called_by_own(frame: FrameType | None) -> bool:
     while frame is not None and not _is_own(frame):
         frame = frame.f_back
     return frame is not None
-
-
-@cache
-def _refuse_exit() -> None:
-    """Have `os._exit` raise SystemExit where the user's code calls it: the process plays other games, too.
-
-    Processes that such code has forked end by it, as they should.
-    """
-    process, leave = os.getpid(), os._exit
-
-    def refuse(status: int) -> NoReturn:
-        if os.getpid() == process and _is_called_by_own(sys._getframe()):
-            raise SystemExit(status)
-        leave(status)
-
-    os._exit = refuse
 
 
 def describe_error(error: BaseException) -> str:
@@ -323,10 +306,7 @@ def explained(name: str, what: str = "", kind: type[ParleyError] | None = None) 
 
 def _is_cancelled() -> bool:
     """Whether somebody else cancels the task that runs."""
-    try:
-        task = current_task()
-    except RuntimeError:  # no loop runs
-        return False
+    task = current_task()
     return task is not None and task.cancelling() > 0
 
 

@@ -104,7 +104,6 @@ def _failure_class(error: ValidationError) -> FailureClass:
 def _first_problem(error: ValidationError) -> str:
     problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
     where = ".".join(str(part) for part in problem["loc"])
-    # FileModel are named, and keys are the agent's own words.
     return one_line(f"{where}: {problem['msg']}" if where else problem["msg"], 200)
 
 
@@ -235,4 +234,4 @@ def _read(ask: Ask, text: str, finish_reason: str, reading: Reading) -> Reply:
         return parse_reply(text, finish_reason, ask.reply_model)
     if not text.strip():
         return Reply(None, "invalid_json", "nothing was written")
-    return Reply(FreeText(text=text[:1_000_000]))
+    return Reply(FreeText(text=text[:MAX_FREE_TEXT]))

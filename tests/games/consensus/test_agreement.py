@@ -12,15 +12,13 @@ import pytest
 from hypothesis import given as tried
 from hypothesis import strategies as st
 
-from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.errors import UsageError
 from parley.games.consensus.achievable import robustness, tolerates
 from parley.games.consensus.parameters import ConsensusView, Goal, Said, Signer, Value
 from parley.games.consensus.policies import POLICIES
 from parley.games.network import Network
-from parley.play.simulate import simulate
-from support.studies import StudyFactory
+from support.studies import StudyFactory, summarized
 
 Rule = Callable[[ConsensusView, np.random.Generator], Mapping[str, Any]]
 LOW, HIGH = 0, 50
@@ -423,10 +421,7 @@ def test_known_networks() -> None:
 def test_the_table_measures_says_how_robust_networks_are(study_factory: StudyFactory) -> None:
     for topology, expected in (("complete", (3, True, 2)), ("ring", (1, True, 0))):
         study = study_factory({"model": "median", "n": 5}, seeds=1, parameters={"max_rounds": 2, "topology": topology})
-        for simulation in study.simulations():
-            simulate(study, simulation.record(study.name), [], 1.0)
-        summarize(study)
-        [row] = read_table(study.name, "measures").to_dict("records")
+        [row] = read_table(summarized(study).name, "measures").to_dict("records")
         assert (row["robustness"], row["robustness_exact"], row["tolerates"]) == expected
 
 

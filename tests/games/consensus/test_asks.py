@@ -15,7 +15,7 @@ from parley.games.consensus.parameters import ConsensusView
 from parley.games.parameters import Group
 from parley.policies import Ask, Reply
 from parley.policies.kinds import ChosenPolicy, PolicyKind, PolicyParameters
-from support.playing import new_consensus
+from support.playing import drive, new_consensus
 from support.playthrough import by_hand
 from support.replies import TEXTS
 
@@ -127,21 +127,17 @@ HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}  # prints nothing, moves the curso
 
 
 def asks_after(text: str, protocol: str) -> list[Ask]:
-    """Return what is asked in two rounds where two agents write `text`, even what a parser would refuse."""
-    limits = {"justification_chars": 10_000, "strategy_chars": 10_000, "history_rounds": 2}
-    play = new_consensus("hhb", protocol=protocol, **limits).play()
-    asks, found = next(play), []
-    while asks[0].round < 3:
-        found += asks
-        said = [("mine" if ask.agent == "agent_2" else text) for ask in asks]
-        fields = [{"internal_strategy": f"note {each}", "value": 20, "public_reasoning": each} for each in said]
-        more = {"vote": "continue"} if protocol == "swarms" else {}
-        votes = [{"decision": "continue"}] * len(asks)
-        given = votes if asks[0].phase == "vote" else [{**each, **more} for each in fields]
-        asks = play.send(
-            [Reply(ask.reply_model.model_construct(**each)) for ask, each in zip(asks, given, strict=True)]
-        )
-    return [*found, *asks]
+    """Return what is asked in a game where two agents write `text`, even what a parser would refuse."""
+
+    def answer(ask: Ask) -> Reply:
+        said = "mine" if ask.agent == "agent_2" else text
+        turn = {"internal_strategy": f"note {said}", "value": 20, "public_reasoning": said, "vote": "continue"}
+        fields = {"decision": "continue"} if ask.phase == "vote" else turn
+        return Reply(ask.reply_model.model_construct(**fields))
+
+    limits = {"justification_chars": 10_000, "strategy_chars": 10_000, "history_rounds": 2, "max_rounds": 3}
+    phases, _ = drive(new_consensus("hhb", protocol=protocol, **limits), answer)
+    return [ask for asks in phases for ask in asks]
 
 
 PLAIN = {protocol: asks_after("PLAIN", protocol) for protocol in ("paper", "swarms")}

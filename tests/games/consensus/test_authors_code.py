@@ -15,6 +15,7 @@ from parley.games.parameters import Seat
 from parley.identity import stream
 from parley.policies import Ask, Reply
 from parley.policies.reply_text import parse_reply
+from support.playing import drive
 
 GAMES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "authors_code.json").read_text(encoding="utf-8"))
 
@@ -32,22 +33,16 @@ def new(theirs: dict[str, Any]) -> ConsensusGame:
 def play(theirs: dict[str, Any]) -> tuple[ConsensusGame, list[tuple[Ask, dict[str, Any]]], Any]:
     """Play their game from its replies; return each ask with their line of it, and the outcome."""
     lines = {(line["round"], line["phase"], line["agent"]): line for line in theirs["asked"]}
-    game, both = new(theirs), []
-    steps = game.play()
-    asks = next(steps)
-    while True:
-        told = [lines[ask.round, ask.phase, ask.agent] for ask in asks]
-        both += list(zip(asks, told, strict=True))
-        replies = [_reply(ask, line["reply"]) for ask, line in zip(asks, told, strict=True)]
-        try:
-            asks = steps.send(replies)
-        except StopIteration as end:
-            return game, both, end.value
+    game, both = new(theirs), list[tuple[Ask, dict[str, Any]]]()
 
+    def answer(ask: Ask) -> Reply:
+        line = lines[ask.round, ask.phase, ask.agent]
+        both.append((ask, line))
+        text = "" if line["reply"] is None else json.dumps(line["reply"])
+        return parse_reply(text, "stop", ask.reply_model, cut=True)
 
-def _reply(ask: Ask, said: dict[str, Any] | None) -> Reply:
-    text = "" if said is None else json.dumps(said)
-    return parse_reply(text, "stop", ask.reply_model, cut=True)
+    _, outcome = drive(game, answer)
+    return game, both, outcome
 
 
 def words(prompt: str) -> list[str]:
@@ -68,22 +63,16 @@ def test_prompts_are_theirs_word_by_word(theirs: dict[str, Any]) -> None:
     assert compared >= 10
 
 
+@pytest.mark.promise("The measures of the consensus paper's own code, recomputed from records, are what it computed.")
 @pytest.mark.parametrize("theirs", GAMES)
-def test_games_end_as_theirs_did(theirs: dict[str, Any]) -> None:
-    _, both, outcome = play(theirs)
+def test_measures_are_theirs(theirs: dict[str, Any]) -> None:
+    game, both, outcome = play(theirs)
     ours = {"no_consensus": "timeout", "valid_consensus": "valid"}.get(outcome.name)
     if outcome.name == "invalid_consensus":
         ours = "none" if outcome.detail == "premature_stop" else "invalid"
     assert (ours, outcome.rounds) == (theirs["statistics"]["consensus_outcome"], theirs["statistics"]["total_rounds"])
     assert len(both) == len(theirs["asked"])
-
-
-@pytest.mark.promise("The measures of the consensus paper's own code, recomputed from records, are what it computed.")
-@pytest.mark.parametrize("theirs", GAMES)
-def test_measures_are_theirs(theirs: dict[str, Any]) -> None:
-    game, _, outcome = play(theirs)
-    told = {"rounds": outcome.rounds, "finished_early": outcome.finished_early, "metrics": outcome.metrics}
-    found = dict(game.evidence.measured(game.parameters, told, [], outcome.trace))
+    found = dict(game.evidence.measured(game.parameters, vars(outcome), [], outcome.trace))
     names = [column.name for column in game.evidence.columns.measured]
     assert set(found) <= set(names)
     found["value_std_per_round"] = json.loads(found["value_std_per_round"])

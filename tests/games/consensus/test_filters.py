@@ -11,15 +11,15 @@ from parley.games.consensus.filters import SCORE, filtered, reputation
 from parley.games.consensus.game import ConsensusGame
 from parley.games.consensus.parameters import ConsensusParameters
 from parley.games.parameters import Group
-from parley.play.record import write_record
+from parley.play.record import read_trace
 from parley.play.replay import replay
 from parley.play.runner import Play
 from parley.policies import Ask
 from parley.text.yamlfile import validated
-from support.pages import data_of, recorded
+from support.pages import data_of
 from support.playing import play_of
 from support.playthrough import by_hand, simulation_of
-from support.studies import StudyFactory
+from support.studies import StudyFactory, play_all
 
 ME, NAMES = "agent_1", [f"agent_{number}" for number in range(1, 12)]
 FILTERS: list[dict[str, int]] = [{"trim": 1}, {"median_of_rounds": 3}, {"reputation": 1}, {"scored": 1}]
@@ -252,14 +252,11 @@ def test_a_filtered_game_replays_and_the_explorer_has_what_was_dropped(
 ) -> None:
     grid = {"n": 4, "b": 1, "byzantine": "random"}
     study = study_factory(grid, parameters={"max_rounds": 4, "stop_threshold": 1, "filter": given_filter})
-    [simulation] = study.simulations()
-    path = simulation.record("small")
-    played = play_of(simulation)
-    write_record(path, simulation, played, {})
+    [path] = play_all(study)
     assert replay(path).difference is None
-    [game] = data_of(recorded(study))
+    [game] = data_of(study)
     dropped = {
-        (name, entry["round"]): of for entry in played.outcome.trace for name, of in entry.get("filtered", {}).items()
+        (name, entry["round"]): of for entry in read_trace(path) for name, of in entry.get("filtered", {}).items()
     }
     assert dropped
     assert set(game["unheard"]) == set(dropped)

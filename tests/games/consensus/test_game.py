@@ -14,7 +14,9 @@ from pydantic import ValidationError
 
 from parley.games.base import new_game
 from parley.games.consensus.game import ConsensusGame, ConsensusParameters
+from parley.games.network import draw_network
 from parley.games.parameters import Group
+from parley.identity import stream
 from parley.policies.kinds import ChosenPolicy, PolicyKind, PolicyParameters
 from support.playing import INITIAL, groups, new_consensus
 from support.playthrough import by_hand
@@ -134,6 +136,22 @@ def test_honest_agents_start_from_the_same_values_whatever_else_differs() -> Non
         assert initial_values(4, 1, seed) == alone[:4]
         assert initial_values(16, 0, seed)[:8] == alone
     assert len({tuple(initial_values(8, 0, seed)) for seed in range(50)}) == 50
+
+
+def test_the_network_follows_from_seed_and_size_and_changes_neither_names_nor_values() -> None:
+    def game_of(byzantine: int, seed: int, topology: Any) -> ConsensusGame:
+        parameters = ConsensusParameters(topology=topology)
+        agents = groups(honest=8 - byzantine, byzantine=byzantine)
+        game = new_game(ConsensusGame, parameters, agents, "may_exist", seed)
+        assert isinstance(game, ConsensusGame)
+        return game
+
+    random = {"kind": "erdos_renyi", "p": 0.5}
+    [network] = {game_of(byzantine, 4, random).network for byzantine in (0, 1, 4)}
+    topology = ConsensusParameters.model_validate({"topology": random}).topology
+    assert network == draw_network(topology, 8, stream("topology", 4, 8)) != game_of(0, 5, random).network
+    shapes = [game_of(2, 4, shape) for shape in ("complete", "ring", "star")]
+    assert len({(game.seats, tuple(agent.initial_value for agent in game.agents)) for game in shapes}) == 1
 
 
 # Parameters

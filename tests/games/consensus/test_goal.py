@@ -6,17 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.games.consensus.game import ConsensusGame
 from parley.games.consensus.parameters import Goal, Value, in_hull
 from parley.games.prompts import text_of
 from parley.games.registry import GAMES
-from parley.play.simulate import simulate
 from parley.study import Study
 from parley.study.prompt_sent import asked
 from support.playing import new_consensus
-from support.studies import StudyFactory
+from support.studies import StudyFactory, summarized
 
 GAME = GAMES["consensus"]
 HELD = st.lists(st.one_of(st.integers(0, 9), st.floats(0, 9)), min_size=1, max_size=8)
@@ -41,11 +39,7 @@ def test_initial_values_are_in_the_hull(held: list[Value], initial: list[Value])
 
 def _played(make: StudyFactory, **parameters: object) -> Study:
     model = {"name": "stubborn", "vote": "stop"}
-    study = make({"model": model}, game="consensus", parameters={"max_rounds": 2, **parameters}, seeds=3)
-    for simulation in study.simulations():
-        simulate(study, simulation.record(study.name), [], 1.0)
-    summarize(study)
-    return study
+    return summarized(make({"model": model}, parameters={"max_rounds": 2, **parameters}, seeds=3))
 
 
 @pytest.mark.promise("Games of real values, of tolerances and of the hull end as their goal says, in tables too.")

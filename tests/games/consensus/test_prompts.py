@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from parley.errors import UsageError
-from parley.games.consensus.game import ConsensusGame, ConsensusParameters
 from parley.games.consensus.prompts import FOLDER, share_text
 from parley.policies import Ask
 from parley.study.prompt_sent import asked
@@ -44,21 +43,6 @@ def test_the_templates_are_the_published_ones() -> None:
         found = {path.stem: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.glob("*.txt")}
         found.pop("vote_on_last_round", None)  # the one sentence of our own
         assert found == expected
-
-
-def test_digests_are_of_the_templates_that_are_used() -> None:
-    def digests(role: str, **parameters: Any) -> dict[str, str]:
-        return ConsensusGame.prompts.digests("may_exist", [role], ConsensusParameters(**parameters))
-
-    paper, swarms = digests("honest"), digests("honest", protocol="swarms")
-    early = digests("honest", protocol="swarms", leaks=["early_vote"])
-    assert set(paper) == {f"honest_{phase}_{part}" for phase in ("propose", "vote") for part in ("system", "user")}
-    assert early == {
-        "honest_turn_system": SWARMS_SHA256["honest_prompt"],
-        "honest_turn_user": SWARMS_SHA256["round_prompt"],
-    }
-    assert swarms.items() >= early.items()
-    assert set(swarms) - set(early) == {"honest_turn_vote_on_last_round"}
 
 
 # The stop threshold is told as it is played: how often by whom, in which words

@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.games.consensus.evidence import ConsensusEvidence
 from parley.games.consensus.tables import Quality
-from parley.play.simulate import simulate
-from support.studies import OWN_POLICIES, StudyFactory, bring
+from support.studies import OWN_POLICIES, StudyFactory, bring, summarized
 
 pytestmark = pytest.mark.promise("Rules of known slope and bias are found in what agents agreed on.")
 
@@ -82,10 +80,7 @@ def test_rules_of_known_quality(study_factory: StudyFactory) -> None:
         seeds=24,
         parameters={"max_rounds": 4},
     )
-    for simulation in study.simulations():
-        simulate(study, simulation.record(study.name), [], 1.0)
-    summarize(study)
-    quality = read_table("small", "quality").set_index(["model", "b"])
+    quality = read_table(summarized(study).name, "quality").set_index(["model", "b"])
     assert set(quality["simulations"]) == {24}
     # Covariances with the mean over its variance, for order statistics of five uniform values: 9/7 of the median, 5/7
     # of the highest; 1 of any one agent's value.

@@ -12,13 +12,12 @@ from parley.errors import UsageError
 from parley.games.consensus.achievable import best_known
 from parley.games.consensus.parameters import ConsensusParameters
 from parley.games.network import draw_network
-from parley.play.simulate import simulate
 from parley.policies.kinds import ScriptedPolicy
 from parley.statistics.stats import p_below, wilson_interval
 from parley.study import Study
 from support.answering import record_with_model
 from support.playing import RULES
-from support.studies import StudyFactory
+from support.studies import StudyFactory, summarized
 
 ADVERSARIES = ["random", "oscillate", "mimic_then_defect", "silent", "equivocate"]
 
@@ -26,10 +25,7 @@ ADVERSARIES = ["random", "oscillate", "mimic_then_defect", "silent", "equivocate
 def played(make: StudyFactory, *grids: dict[str, Any], **content: Any) -> tuple[Study, pd.DataFrame, pd.DataFrame]:
     """Return a study of scripted agents that was played, and its tables `regret` and `achievable`."""
     parameters = {"max_rounds": 6, **content.pop("parameters", {})}
-    study = make(*grids, parameters=parameters, seeds=6, **content)
-    for simulation in study.simulations():
-        simulate(study, simulation.record(study.name), [], 1.0)
-    summarize(study)
+    study = summarized(make(*grids, parameters=parameters, seeds=6, **content))
     return study, read_table(study.name, "regret"), read_table(study.name, "achievable")
 
 
@@ -76,16 +72,12 @@ def test_rules_are_held_against_nothing_unless_the_study_says_so(study_factory: 
     assert "achievable" not in [spec.name for spec in study.figures]
 
 
-def test_what_is_no_protocol_is_refused(study_factory: StudyFactory) -> None:
-    for game, name, said in (("consensus", "tiny", "unknown policy"), ("stag_hunt", "always_stag", "remove this key")):
-        grid = {"model": "random"} if game == "consensus" else {"model": "always_stag", "prompt": "plain"}
+def test_what_is_no_protocol_or_cannot_play_these_values_is_refused(study_factory: StudyFactory) -> None:
+    for name, said in (("tiny", "unknown policy"), ("msr", "achievable: msr: plays real numbers; add values: real")):
         with pytest.raises(UsageError, match=said):
-            study_factory(grid, game=game, achievable=name)
-
-
-def test_a_protocol_that_cannot_play_these_values_is_refused(study_factory: StudyFactory) -> None:
-    with pytest.raises(UsageError, match="achievable: msr: plays real numbers; add values: real"):
-        played(study_factory, achievable="msr")
+            study_factory({"model": "random"}, achievable=name)
+    with pytest.raises(UsageError, match="remove this key"):
+        study_factory({"model": "always_stag", "prompt": "plain"}, game="stag_hunt", achievable="always_stag")
 
 
 @pytest.mark.promise("A study may ask a question about what was lost.")
@@ -119,15 +111,8 @@ def test_a_question_about_what_was_lost(study_factory: StudyFactory) -> None:
     ],
 )
 def test_promises_are_kept(study_factory: StudyFactory, parameters: dict[str, Any]) -> None:
-    adversaries = [
-        *ADVERSARIES,
-        "opposite",
-        "drag",
-        *(["keep_apart"] if parameters.get("equivocation") else ["random"]),
-    ]
-    adversaries = [
-        name for name in dict.fromkeys(adversaries) if parameters.get("equivocation") or name != "equivocate"
-    ]
+    every, two_faced = [*ADVERSARIES, "opposite", "drag", "keep_apart"], {"equivocate", "keep_apart"}
+    adversaries = [name for name in every if parameters.get("equivocation") or name not in two_faced]
     study = study_factory(
         *({"model": "tiny", "n": n, "b": b, "byzantine": adversaries} for n, b in ((4, 1), (5, 1), (5, 2), (7, 2))),
         {"model": "tiny", "n": [2, 5], "b": 0, "byzantine": None},

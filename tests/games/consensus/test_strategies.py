@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from parley.errors import UsageError
 from parley.games.consensus.policies import POLICIES, TEXTS, Strategies
 from parley.policies.kinds import ChosenPolicy
 from support.studies import StudyFactory, refused
@@ -38,7 +37,6 @@ def test_the_label_and_the_identity_follow_strategies_and_parameters(monkeypatch
 MISTAKES: list[tuple[dict[str, Any], tuple[str, ...]]] = [
     ({"value": 7}, ("value", "add anchor")),
     ({"strategies": "anchor", "value": 77}, ("value: 77", "0 to 50")),
-    ({"model": None}, ("needs a language model", "model")),
 ]
 
 
@@ -47,7 +45,3 @@ def test_a_study_with_wrong_strategies_is_refused_in_one_line(study_factory: Stu
         grid = {"honest": 3, "b": 1, "byzantine": {**SOME, **change}}
         start = r"small\.yaml: grids\[0\](\.byzantine|: byzantine)?: llm_strategies: "
         refused(partial(study_factory, grid), start, *parts)
-    with pytest.raises(UsageError, match="llm_strategies: only for byzantine agents"):
-        study_factory({"model": SOME})
-    study = study_factory({"model": "tiny", "honest": 3, "b": 1, "byzantine": {**SOME, "model": None}})
-    assert study.conditions[0].models == ("tiny",)  # that of the honest agents

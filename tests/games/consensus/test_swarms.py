@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from parley.games.base import new_game
 from parley.games.consensus.game import ConsensusGame, ConsensusParameters
 from parley.games.consensus.prompts import FOLDER
-from parley.policies import Reply
-from support.playing import groups
+from parley.policies import Ask, Reply
+from support.playing import drive, groups
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("With all leaks, the Swarms variant is the published loop.")
@@ -102,17 +102,14 @@ def parleys(replies: list[list[Said]], honest: int, seed: int, task: str) -> tup
     game = swarms_game(roles, seed, *ALL, max_rounds=len(replies), task=task)
     initial = [agent.initial_value or 0 for agent in game.honest]
     flat = iter([said for of_round in replies for said in of_round])
-    prompts = []
-    playing = game.play()
-    [ask] = next(playing)
-    while True:
-        prompts.append((ask.agent, ask.system, ask.user))
+
+    def answer(ask: Ask) -> Reply:
         said = next(flat)
-        try:
-            [ask] = playing.send([Reply(ask.reply_model(**said)) if said else Reply(None, "invalid_json")])
-        except StopIteration as end:
-            values = end.value.trace[-1]["values"]
-            return Result(end.value.name, end.value.rounds, values, prompts), initial
+        return Reply(ask.reply_model(**said)) if said else Reply(None, "invalid_json")
+
+    turns, outcome = drive(game, answer)
+    prompts = [(ask.agent, ask.system, ask.user) for [ask] in turns]
+    return Result(outcome.name, outcome.rounds, outcome.trace[-1]["values"], prompts), initial
 
 
 _WORD = st.sampled_from(["", "yes", "let us take it", "no, thanks"])

@@ -9,12 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.games.deliberation.decisions import decisions, effect_of_talking
 from parley.games.deliberation.talking import Martingale
-from parley.play.simulate import simulate
-from support.studies import StudyFactory
+from support.studies import StudyFactory, summarized
 
 
 def trace_of(*turns: str, session: int = 0, most: int = 9, stops: bool = False) -> list[Any]:
@@ -104,9 +102,7 @@ def played(make: StudyFactory, model: dict[str, Any], n: int, seeds: int, turns:
     study = make(
         {"model": model, "n": n, "prompt": "improve"}, game="deliberation", parameters=parameters, seeds=seeds
     )
-    for simulation in study.simulations():
-        simulate(study, simulation.record(study.name), [], 1.0)
-    summarize(study)
+    summarized(study)
     names = ("decisions", "decision_rates", "martingale", "measures")
     return {name: read_table(study.name, name) for name in names}
 
@@ -176,9 +172,7 @@ def test_a_question_asks_what_turns_do(
     parameters = {"turns": 2, "stop_when_unanimous": False, "problems": problems}
     grid = {"model": {"name": "solver", **model}, "n": 5, "prompt": "improve"}
     study = study_factory(grid, game="deliberation", parameters=parameters, seeds=30, questions=asked)
-    for simulation in study.simulations():
-        simulate(study, simulation.record(study.name), [], 1.0)
-    summarize(study)
+    summarized(study)
     [row] = read_table(study.name, "questions").to_dict("records")
     measures = read_table(study.name, "measures")
     assert row["value_from"] == pytest.approx(measures[outcomes[0]].mean())

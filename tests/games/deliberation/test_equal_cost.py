@@ -15,13 +15,12 @@ from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.games.deliberation.talking import equal_cost_table, what_counts
 from parley.games.deliberation.turns import chance_right
-from parley.play.simulate import simulate
 from parley.policies import Ask, Completion
 from parley.policies.kinds import ScriptedPolicy
 from parley.report.overview import talking_sentences
 from parley.study import Study
 from support.answering import record_with_model
-from support.studies import MODELS, StudyFactory
+from support.studies import MODELS, StudyFactory, summarized
 
 ARMS: list[Any] = ["independent", "self_correction", "placebo"]
 
@@ -34,10 +33,15 @@ def talking(make: StudyFactory, model: Any, seeds: int, n: int = 3, compare_with
 
 def played(study: Study) -> dict[str, dict[str, Any]]:
     """Play a study of scripted agents, and return the rows of its table by arm."""
-    for simulation in study.simulations():
-        simulate(study, simulation.record(study.name), [], 1.0)
-    summarize(study)
+    summarized(study)
     return {str(row["arm"]): dict(row) for row in read_table(study.name, "equal_cost").to_dict("records")}
+
+
+def of_two_choices() -> dict[str, Any]:
+    """Write ninety problems of two choices, and return what a study says of them."""
+    rows = [{"question": f"Is {i} odd?", "answer": ("no", "yes")[i % 2], "choices": ["yes", "no"]} for i in range(90)]
+    Path("two.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return {"problems": {"kind": "jsonl", "path": "two.jsonl", "answers": "choice"}}
 
 
 def sentence(study: Study) -> str:
@@ -52,12 +56,7 @@ def solver(accuracy: float, conformity: float = 0.0, recognize: float = 0.0) -> 
 
 @pytest.mark.promise("Independent answers at equal cost are right as often as the jury theorem says (closed form).")
 def test_the_jury_theorem_at_equal_cost(study_factory: StudyFactory) -> None:
-    two = [
-        {"question": f"Is {i} odd?", "answer": "yes" if i % 2 else "no", "choices": ["yes", "no"]} for i in range(90)
-    ]
-    Path("two.jsonl").write_text("".join(json.dumps(line) + "\n" for line in two))
-    problems = {"kind": "jsonl", "path": "two.jsonl", "answers": "choice"}
-    study = talking(study_factory, solver(0.7), 60, compare_with=["independent"], parameters={"problems": problems})
+    study = talking(study_factory, solver(0.7), 60, compare_with=["independent"], parameters=of_two_choices())
     rows = played(study)
     assert rows["independent"]["answers"] == 9  # as many as a talk of three in two turns has
     assert rows["independent"]["unit"] == "requests"  # rules report no tokens
@@ -75,15 +74,8 @@ def test_talking_gains_nothing_by_ties_where_nobody_changes_an_answer(study_fact
     for n in range(1, 8):
         chances = [chance_right(votes, "yes") for votes in product(("yes", "no"), repeat=n)]
         assert np.mean(chances) == 0.5
-    yes_no = [
-        {"question": f"Is {i} odd?", "answer": ["no", "yes"][i % 2], "choices": ["yes", "no"]} for i in range(90)
-    ]
-    Path("two.jsonl").write_text("".join(json.dumps(line) + "\n" for line in yes_no))
-    problems = {"kind": "jsonl", "path": "two.jsonl", "answers": "choice"}
-    study = talking(
-        study_factory, solver(0.5), 90, n=2, compare_with={"independent": 3}, parameters={"problems": problems}
-    )
-    rows = played(study)
+    arm = {"independent": 3}
+    rows = played(talking(study_factory, solver(0.5), 90, n=2, compare_with=arm, parameters=of_two_choices()))
     for arm in ("talk", "independent", "first_answers"):
         assert rows[arm]["low"] < 0.5 < rows[arm]["high"]
     assert rows["independent"]["difference_low"] < 0 < rows["independent"]["difference_high"]

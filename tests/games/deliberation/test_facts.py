@@ -12,10 +12,9 @@ from parley.errors import UsageError
 from parley.games.problems.problem import letters
 from parley.games.problems.sources import HiddenProfiles, JsonLines
 from parley.play.replay import replay
-from parley.play.simulate import simulate
 from parley.study import Study
 from parley.study.condition import Simulation
-from support.studies import StudyFactory
+from support.studies import StudyFactory, play_all
 
 OURS = HiddenProfiles(kind="hidden_profiles")
 
@@ -76,10 +75,7 @@ def test_who_answers_alone_knows_what_one_who_talks_knows_or_is_not_compared(stu
 @pytest.mark.promise("Who pools facts is right after talking, at once where all know.")
 def test_what_talking_is_for(study_factory: StudyFactory) -> None:
     study = study_of(study_factory, grid={"vary": {"facts": ["dealt", "all"]}}, turns=2)
-    for simulation in study.simulations():
-        record = simulation.record(study.name)
-        simulate(study, record, [], 1.0)
-        assert replay(record).identical
+    assert all(replay(record).identical for record in play_all(study))
     summarize(study)
     rates = (
         read_table(study.name, "decision_rates").query("rule == 'plurality'").set_index(["facts", "answers"])["right"]

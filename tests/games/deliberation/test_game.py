@@ -1,9 +1,6 @@
 """What holds for all deliberations, and what can be none; docs/playthroughs shows how single ones go."""
 
-import json
 import re
-from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,8 +16,7 @@ from parley.games.problems.problem import Problem
 from parley.play.runner import play
 from parley.policies import Reply
 from parley.policies.kinds import ScriptedPolicy
-from parley.policies.reply_text import parse_reply
-from support.playing import answering, new_deliberation
+from support.playing import answering, drive, new_deliberation
 from support.playthrough import simulation_of
 
 
@@ -72,13 +68,7 @@ REPLY = {"answer": "7", "argument": "I counted to seven."}
 
 def asks_of(game: Game) -> list[list[Any]]:
     """Return what is asked in each phase of a game in which all give one reply."""
-    phases, playing = [], game.play()
-    asks = next(playing)
-    with suppress(StopIteration):
-        while True:
-            phases.append(asks)
-            asks = playing.send([Reply(ask.reply_model.model_validate(REPLY)) for ask in asks])
-    return phases
+    return drive(game, lambda ask: Reply(ask.reply_model.model_validate(REPLY)))[0]
 
 
 @pytest.mark.promise(
@@ -113,15 +103,7 @@ def test_who_repeats_the_agent_before_it_says_in_turn_what_that_one_has_just_sai
 def test_agents_that_speak_in_turn_take_their_times_together() -> None:
     for order, ends in (("at_once", "turn_limit"), ("in_turn", "time_limit")):
         game = new_deliberation("hh", order=order, turns=1, time_limit=5, reply_format="json")
-        playing, outcome = game.play(), None
-        asks = next(playing)
-        while outcome is None:
-            said = [json.dumps({"argument": "So.", "answer": ask.agent[-1]}) for ask in asks]
-            read = [parse_reply(text, "stop", ask.reply_model) for text, ask in zip(said, asks, strict=True)]
-            try:
-                asks = playing.send([replace(reply, milliseconds=2000) for reply in read])
-            except StopIteration as end:
-                outcome = end.value
+        _, outcome = drive(game, lambda ask: answering(ask, ask.agent[-1], 2000))
         assert outcome.detail == ends
 
 
@@ -161,13 +143,9 @@ def test_a_placebo_is_of_another_problem(problems: Any) -> None:
 
 
 def test_a_turn_takes_as_long_as_its_slowest_reply() -> None:
-    playing = new_deliberation("hh", time_limit=2, turns=3, stop_when_unanimous=False).play()
-    asks, turns = next(playing), 0
-    with suppress(StopIteration):
-        while True:
-            turns += 1
-            asks = playing.send([answering(ask, "18", 1000 * (ask.agent == "agent_2")) for ask in asks])
-    assert turns == 2
+    game = new_deliberation("hh", time_limit=2, turns=3, stop_when_unanimous=False)
+    turns, _ = drive(game, lambda ask: answering(ask, "18", 1000 * (ask.agent == "agent_2")))
+    assert len(turns) == 2
 
 
 # Who deliberates on what
@@ -182,12 +160,7 @@ def test_no_panel_is_drawn_twice_and_each_has_an_honest_agent(n: int, size: int,
     parameters = DeliberationParameters(turns=0, panel_size=size, redeliberations=again)
     game = new_game(DeliberationGame, parameters, agents(honest, n - honest), "improve", seed)
     trusted = {seat.name for seat in game.seats if seat.role == "honest"}
-    drawn, play = [], game.play()
-    asks = next(play)
-    with suppress(StopIteration):
-        while True:
-            drawn.append(tuple(ask.agent for ask in asks))
-            asks = play.send([Reply(None, "refused")] * len(asks))
+    drawn = [tuple(ask.agent for ask in asks) for asks in drive(game, lambda ask: Reply(None, "refused"))[0]]
     assert len(drawn) == len({*drawn}) == 1 + again
     for panel in drawn:
         assert len(panel) == size

@@ -2,7 +2,7 @@
 
 import json
 import re
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,11 @@ from parley.games.parameters import Group
 from parley.games.problems.sources import HiddenBench
 from parley.play.record import read_summary, read_trace
 from parley.play.replay import replay
-from parley.play.simulate import simulate
-from parley.policies import Ask
 from parley.policies.reply_text import parse_reply
 from parley.study import Study
 from support.commands import Parley
-from support.playing import scripted_policies
-from support.studies import StudyFactory
+from support.playing import drive, scripted_policies
+from support.studies import StudyFactory, play_all
 
 PUBLISHED = Path(__file__).parents[4] / "shared/data/hiddenbench/benchmark_all_clean.json"
 CHOICES = ["the ferry", "the bus", "the night train"]
@@ -97,12 +95,7 @@ def test_who_is_told_what_and_when(study_factory: StudyFactory, file: Path, parl
     simulation = next(iter(study.simulations()))
     game = simulation.game()
     policies = scripted_policies(simulation, game)
-    playing, batches = game.play(), list[list[Ask]]()
-    batches.append(next(playing))
-    with suppress(StopIteration):
-        while True:
-            texts = [(policies[ask.agent].text(ask, 0), ask.reply_model) for ask in batches[-1]]
-            batches.append(playing.send([parse_reply(text, "stop", model) for text, model in texts]))
+    batches, _ = drive(game, lambda ask: parse_reply(policies[ask.agent].text(ask, 0), "stop", ask.reply_model))
     assert [len(batch) for batch in batches] == [4, *[1] * 4, *[4] * 14, 4]  # in turn in the first round only
     assert [batch[0].phase for batch in batches] == ["initial", *["talk"] * 18, "reflect"]
     assert [batch[0].round for batch in batches] == [0, *[1] * 4, *range(2, 17)]
@@ -126,9 +119,7 @@ def test_a_group_is_right_before_and_after_as_its_records_say(study_factory: Stu
     for model, order in (("pooler", "in_turn"), (solver, "at_once")):  # in turn the first speaker would be followed
         study = study_of(study_factory, model, file, order=order)
         right: dict[str, list[tuple[float, float]]] = {"dealt": [], "all": []}
-        for simulation in study.simulations():
-            record = simulation.record(study.name)
-            simulate(study, record, [], 1.0)
+        for simulation, record in zip(study.simulations(), play_all(study), strict=True):
             assert replay(record).identical
             answer = read_summary(record).outcome["metrics"]["right_answer"]
             before, after = (list(turn["answers"].values()) for turn in read_trace(record))

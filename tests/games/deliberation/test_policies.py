@@ -6,19 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from parley.games.base import Outcome
 from parley.games.deliberation.parameters import DeliberationView, Value
 from parley.games.deliberation.policies import POLICIES
 from parley.games.problems.problem import Problem
-from parley.play.runner import play
 from parley.policies.kinds import ChosenPolicy
-from parley.study.condition import Simulation
-from support.playing import scripted_policies
+from support.playing import EIGHTEEN, play_of
 from support.playthrough import simulation_of
 
 pytestmark = pytest.mark.promise("Scripted solvers are right, conform and recognize by their chances.")
-
-EIGHTEEN = Problem("eighteen", "number", "What is nine times two?", "18")
 
 
 def chosen(name: str, **given: Any) -> ChosenPolicy:
@@ -57,16 +52,12 @@ def test_a_solver_is_right_conforms_and_recognizes_by_its_chances() -> None:
         assert said("solver", seen, **given)["answer"] == "17", given
 
 
-def council(n: int, b: int, byzantine: Any, **solver: Any) -> Simulation:
-    grid = {"model": {"name": "solver", **solver}, "n": n, "b": b} | ({"byzantine": byzantine} if b else {})
-    return simulation_of("deliberation", grid, {"turns": 4, "stop_when_unanimous": False})
-
-
-def outcome_of(simulation: Simulation) -> Outcome:
-    game = simulation.game()
-    return play(simulation.id, game, scripted_policies(simulation, game)).outcome
+def verdict(n: int, b: int, **solver: Any) -> str:
+    """Return how solvers end, of whose panel so many stubbornly push a wrong answer."""
+    grid = {"model": {"name": "solver", **solver}, "n": n, "b": b, "byzantine": "stubborn"}
+    return play_of(simulation_of("deliberation", grid, {"turns": 4, "stop_when_unanimous": False})).outcome.name
 
 
 def test_agents_who_always_know_never_hang_and_conformists_follow_a_stubborn_majority() -> None:
-    assert outcome_of(council(8, 3, "stubborn", accuracy=1, conformity=0)).name == "correct_consensus"
-    assert outcome_of(council(11, 6, "stubborn", accuracy=1, conformity=1)).name == "wrong_consensus"
+    assert verdict(8, 3, accuracy=1, conformity=0) == "correct_consensus"
+    assert verdict(11, 6, accuracy=1, conformity=1) == "wrong_consensus"

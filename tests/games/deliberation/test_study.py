@@ -6,17 +6,15 @@ from typing import Any
 
 import pytest
 
-from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.errors import UsageError
 from parley.play.record import read_record
 from parley.play.replay import replay
-from parley.play.simulate import simulate
-from parley.study import Study, load_study
+from parley.study import load_study
 from parley.study.recorded import rebuilt
 from parley.workflow.run import require_means
 from support import REPOSITORY
-from support.studies import StudyFactory
+from support.studies import StudyFactory, play_all, summarized
 
 pytestmark = pytest.mark.promise(
     "The identity of a deliberation is the content of its problems; a record replays without their file."
@@ -43,18 +41,6 @@ def questions(folder: Path, numbers: range) -> Path:
 
 def gsm8k(file: Path, **more: Any) -> dict[str, Any]:
     return {"problems": {"kind": "gsm8k", "path": str(file), **more}}
-
-
-@pytest.fixture
-def study(study_factory: StudyFactory) -> Study:
-    return study_factory(SOLVERS, game="deliberation", seeds=3, parameters={"turns": 1})
-
-
-def play_all(study: Study) -> list[Path]:
-    records = [simulation.record(study.name) for simulation in study.simulations()]
-    for record in records:
-        simulate(study, record, [], 5.0)
-    return records
 
 
 def test_a_record_replays_without_the_file_of_its_problems(tmp_path: Path, study_factory: StudyFactory) -> None:
@@ -92,8 +78,7 @@ def test_a_time_limit_is_replayed_with_the_recorded_times(study_factory: StudyFa
 def test_games_of_several_panels_are_in_the_tables(study_factory: StudyFactory) -> None:
     grid = {"model": {"name": "solver", "accuracy": 0.5, "conformity": 0}, "n": 4, "prompt": "improve"}
     study = study_factory(grid, game="deliberation", seeds=4, parameters={"panel_size": 3, "redeliberations": 3})
-    play_all(study)
-    summarize(study, strict=True)
+    summarized(study)
     assert read_table(study.name, "simulations")["rounds"].max() > study.conditions[0].parameters.turns + 1
 
 
@@ -101,9 +86,7 @@ def test_games_of_several_panels_are_in_the_tables(study_factory: StudyFactory) 
 def test_conditions_about_other_problems_are_no_pairs(study_factory: StudyFactory) -> None:
     grid = {**SOLVERS, "b": 0, "vary": {"problems": ["arithmetic", "wason"], "turns": [1, 2]}}
     study = study_factory(grid, game="deliberation", seeds=4)
-    play_all(study)
-    summarize(study)
-    table = read_table(study.name, "contrasts")
+    table = read_table(summarized(study).name, "contrasts")
     rates = table[table["kind"] == "indicator"]
     assert set(rates[rates["axis"] == "turns"]["test"]) == {"McNemar"}
     assert set(rates[rates["axis"] == "problems"]["test"]) == {"chi-squared"}

@@ -30,9 +30,8 @@ def load(path: Path, split: str = "test") -> ProblemSet:
     return load_gsm8k(gsm8k_files(path, split), split)
 
 
-def loaded_text(folder: Path, content: str | bytes) -> ProblemSet:
-    path = folder / "test.jsonl"
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
+def loaded_text(folder: Path, content: str) -> ProblemSet:
+    (folder / "test.jsonl").write_bytes(content.encode())
     return load(folder)
 
 
@@ -79,10 +78,7 @@ def test_a_row_that_is_no_problem_is_named(tmp_path: Path) -> None:
         assert why in message, row
 
 
-SOMETHING_ELSE: list[tuple[str | bytes, str]] = [
-    (b"\xff\xfe\x00\x01", "not UTF-8 text"),
-    ('{"question": "How', "line 1: no JSON"),
-]
+SOMETHING_ELSE = [(b"\xff\xfe\x00\x01", "not UTF-8 text"), (b'{"question": "How', "line 1: no JSON")]
 OTHER_COLUMNS: list[tuple[dict[str, Any], str]] = [
     ({"question": ["a"], "text": ["b"]}, "row 1: answer: missing"),
     ({"question": ["a"], "answer": [7]}, "row 1: answer: 7"),
@@ -92,7 +88,7 @@ OTHER_COLUMNS: list[tuple[dict[str, Any], str]] = [
 def test_a_file_that_is_something_else_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "test.jsonl"
     for content, named in SOMETHING_ELSE:
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        path.write_bytes(content)
         assert named in refused(path), content
 
 

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +12,6 @@ from hypothesis import strategies as st
 from parley.errors import UsageError
 from parley.games.problems.problem import letters, read_choice
 from parley.games.problems.sources import JsonLines
-from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("Problems of one's own in JSON lines: numbers and choices, each bad line named.")
 
@@ -58,6 +58,8 @@ def test_choices_are_shuffled_by_seed_and_the_right_one_stays_right(tmp_path: Pa
     problems = [own.problem(seed) for seed in range(40)]
     assert {problem.options[letters(problem.options).index(str(problem.answer))] for problem in problems} == {"Paris"}
     assert {problem.answer for problem in problems} == set("ABCD")
+    wrong = [problem.wrong(np.random.default_rng(0)) for problem in problems]
+    assert all(each in "ABCD" and each != problem.answer for each, problem in zip(wrong, problems, strict=True))
     assert [own.problem(seed) for seed in range(40)] == problems
     plain = source(tmp_path, row, answers="choice", shuffle=False)
     assert {plain.problem(seed).answer for seed in range(9)} == {"A"}
@@ -91,17 +93,3 @@ def test_what_is_no_problem_is_named_by_its_line(tmp_path: Path) -> None:
         first = good if answers == "number" else {**good, "choices": ["1", "2"]}
         with pytest.raises(UsageError, match=said):
             source(tmp_path, first, row, answers=answers).stored()
-
-
-def test_a_group_deliberates_ones_own_choices(study_factory: StudyFactory) -> None:
-    rows = [{"question": f"Which is {k}?", "answer": "A", "choices": [str(k), str(k + 1), "none"]} for k in range(3)]
-    Path("own.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    problems = {"kind": "jsonl", "path": "own.jsonl", "answers": "choice"}
-    grid = {"model": {"name": "solver", "accuracy": 1.0}, "b": 1, "byzantine": "stubborn", "prompt": "improve", "n": 4}
-    study = study_factory(grid, game="deliberation", parameters={"problems": problems}, seeds=3)
-    for simulation in study.simulations():
-        game = simulation.game()
-        [ask, *_] = next(game.play())
-        assert "letter of one of these choices:\nA) " in ask.user
-        assert game.problem.answer in "ABC"  # type: ignore[attr-defined]
-        assert game.target != game.problem.answer  # type: ignore[attr-defined]

@@ -6,29 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from parley.errors import UsageError
-from parley.games.problems.sources import ProblemSource
+from parley.games.deliberation.parameters import DeliberationParameters
 from parley.text.yamlfile import is_slug, validated
 
 pytestmark = pytest.mark.promise("Seeds go through all problems once; a problem set is identified by its content.")
 
-SOURCE: TypeAdapter[ProblemSource] = TypeAdapter(ProblemSource)
 GROUP = "group_id\tmessage_id\tmessage_type\torigin\toriginal_text\ng\t-1\tINITIAL\tSYSTEM\tCat&&2,7,V,A\n"
-
-
-class Parameters(BaseModel):
-    """Parameters of a game that is about problems."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-    problems: ProblemSource
 
 
 def read(written: Any) -> Any:
     """Return a source as a study file gives it."""
-    return validated(Parameters, {"problems": written}, "study.yaml").problems
+    return validated(DeliberationParameters, {"problems": written}, "study.yaml").problems
 
 
 def refused(written: Any) -> str:
@@ -116,28 +106,18 @@ def test_first_is_the_beginning_of_the_same_order(gsm8k: Path) -> None:
     assert generated.problem(4) == generated.problem(1) == read("wason").problem(1)
 
 
-def test_generated_problems_stay_as_they_are() -> None:
-    # What records hold must be what the same study makes later: raise `version` where this changes.
-    assert [read("arithmetic").problem(seed).question for seed in range(2)] == [
-        "What is 55 / 11 + 33 / 11?",
-        "What is 43 * 81 / 9 - 25?",
-    ]
-    assert [read("wason").problem(seed).options for seed in range(2)] == [("I", "2", "F", "7"), ("7", "8", "L", "O")]
-
-
 # Identity
 
 
 def test_identity_holds_no_place_and_is_read_back(every_kind: dict[str, Any], gsm8k: Path) -> None:
     for written in every_kind.values():
         source = read(written)
-        dumped = SOURCE.dump_python(source, mode="json")
+        dumped = source.model_dump(mode="json")
         assert str(gsm8k) not in json.dumps(dumped)
         assert not {"path", "repo", "revision"} & set(dumped)
         assert ("sha256" in dumped) != ("version" in dumped)
         again = read(dumped)
-        assert SOURCE.dump_python(again, mode="json") == dumped
-        assert again.label == source.label
+        assert (again.model_dump(mode="json"), again.label) == (dumped, source.label)
 
 
 def test_identity_is_what_the_file_holds_not_where_or_how(gsm8k: Path, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from parley.analysis.summarize import played_games, summarize
+from parley.analysis.summarize import played_games
 from parley.analysis.tables import read_table
 from parley.games.stag_hunt.betrayal import reaction_metrics
 from parley.games.stag_hunt.parameters import StagHuntParameters
@@ -18,11 +18,10 @@ from parley.games.stag_hunt.reactions import (
 )
 from parley.play.record import read_trace
 from parley.play.record_store import read_records
-from parley.play.simulate import simulate
 from parley.statistics.stats import holm, unpaired_difference, wilson_of_mean
 from parley.study import Study
 from support.playing import hunt
-from support.studies import OWN_POLICIES, StudyFactory, bring
+from support.studies import OWN_POLICIES, StudyFactory, bring, summarized
 
 SEEDS = 24
 THRESHOLD = StagHuntParameters().archetype_threshold
@@ -31,11 +30,7 @@ THRESHOLD = StagHuntParameters().archetype_threshold
 def played(study_factory: StudyFactory, *grids: dict[str, Any], rounds: int, from_round: int, **content: Any) -> Study:
     alike = {"prompt": "plain", "byzantine": {"name": "betray", "from_round": from_round}}
     grids = tuple({k: v for k, v in alike.items() if "groups" not in g or k == "prompt"} | g for g in grids)
-    study = study_factory(*grids, game="stag_hunt", parameters={"rounds": rounds}, **content)
-    for simulation in study.simulations():
-        simulate(study, simulation.record(study.name), [], 1.0)
-    summarize(study)
-    return study
+    return summarized(study_factory(*grids, game="stag_hunt", parameters={"rounds": rounds}, **content))
 
 
 def test_what_players_do_from_a_round_on_by_hand() -> None:

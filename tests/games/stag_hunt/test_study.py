@@ -10,23 +10,16 @@ from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.play.record import read_summary, read_trace
 from parley.play.replay import replay
-from parley.play.simulate import simulate
-from parley.study import Study, load_study
+from parley.study import load_study
 from parley.study.condition import Condition
 from parley.study.recorded import rebuilt
 from support import REPOSITORY
+from support.studies import play_all
 
 pytestmark = pytest.mark.promise("The paper's study has its 40 conditions; scripted cohorts play and replay it.")
 
 CONFIG = REPOSITORY / "config"
 PAPER = CONFIG / "stag-hunt-paper.yaml"
-
-
-def play_all(study: Study) -> list[Path]:
-    records = [simulation.record(study.name) for simulation in study.simulations()]
-    for record in records:
-        simulate(study, record, [], 5.0)
-    return records
 
 
 # The published experiment: its cohorts, as scripts/config.py of the published code has them, and its conditions

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from parley.play.runner import Play, play
+from parley.play.runner import Play
 from parley.study import Study
-from support.playing import scripted_policies
+from support.playing import play_of
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("Scripted hunters end as theory says, in every simulation.")
@@ -20,8 +20,7 @@ ROUNDS = 8
 def hunts(study: Study) -> Iterator[tuple[Mapping[str, Any], Play]]:
     """Play all simulations; yield the axes of each, and how it went."""
     for simulation in study.simulations():
-        game = simulation.game()
-        yield simulation.condition.axes, play(simulation.id, game, scripted_policies(simulation, game))
+        yield simulation.condition.axes, play_of(simulation)
 
 
 def hunters(make: StudyFactory, model: Any, byzantine: Any = "betray", **given: Any) -> Study:

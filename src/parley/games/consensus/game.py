@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from parley.errors import UsageError
 from parley.games.base import BestKnown, Game, Outcome, Paper, threat_class
-from parley.games.consensus.achievable import as_recorded, best_known
+from parley.games.consensus.achievable import best_known
 from parley.games.consensus.evidence import ConsensusEvidence
 from parley.games.consensus.filters import check_filter
 from parley.games.consensus.parameters import NAMES, PUBLISHED_CODE, Agent, ConsensusParameters, Value
@@ -73,8 +73,8 @@ class ConsensusGame(Game[ConsensusParameters]):
             value = drawn if given is None else given.get(seat.name)
             agents.append(Agent(seat, initial_value=value, current_value=value))
         # Asked in the order of the neutral names, which says nothing about roles.
-        self.agents = agents if _named_by_role(self.parameters) else sorted(agents, key=lambda a: by_number(a.name))
         p = self.parameters
+        self.agents = agents if NAMES in p.leaks else sorted(agents, key=lambda agent: by_number(agent.name))
         secret = digest([self.name, "signatures", [(agent.name, agent.initial_value) for agent in self.agents]])
         self._worded = cache(partial(self.prompts.worded, parameters=p))  # prompts of a game are few
         self.protocol = PROTOCOLS[p.protocol, p.rules](p, self.agents, self.network, self.ask, secret)
@@ -102,8 +102,6 @@ class ConsensusGame(Game[ConsensusParameters]):
         faults = len(self.agents) - len(self.honest)
         return best_known(self.parameters, len(self.agents), faults, self.network, wanted)
 
-    as_recorded = staticmethod(as_recorded)
-
     @classmethod
     def check(cls, parameters: ConsensusParameters, groups: Sequence[Group]) -> None:
         """Raise UsageError if `groups` cannot play so, or if prompts have no words for the stop threshold."""
@@ -111,7 +109,7 @@ class ConsensusGame(Game[ConsensusParameters]):
         check_filter(parameters.filter, sum(group.count for group in groups))
         if parameters.equivocation and isinstance(parameters.topology, Edges) and parameters.topology.one_way:
             raise UsageError("equivocation: tells neighbors different values; remove it, or topology.one_way")
-        if parameters.seat is not None and _named_by_role(parameters):
+        if parameters.seat is not None and NAMES in parameters.leaks:
             raise UsageError(
                 f"seat: {parameters.seat}: names that tell the role leave no choice; remove the leak {NAMES}"
             )
@@ -141,7 +139,7 @@ class ConsensusGame(Game[ConsensusParameters]):
         cls, parameters: ConsensusParameters, roles: Sequence[str], rng: "np.random.Generator"
     ) -> list[str]:
         """Return a name for each agent: neutral ones, unless the swarms protocol leaks the roles by them."""
-        if not _named_by_role(parameters):
+        if NAMES not in parameters.leaks:
             return super().seat_names(parameters, roles, rng)
         return [f"{role.capitalize()}-{roles[:place].count(role) + 1}" for place, role in enumerate(roles)]
 
@@ -230,7 +228,3 @@ class ConsensusGame(Game[ConsensusParameters]):
         if not unanimous:
             return "never_agreed"
         return "agreed_not_stopped" if agreed else "drifted_apart"
-
-
-def _named_by_role(parameters: ConsensusParameters) -> bool:
-    return NAMES in parameters.leaks

@@ -247,12 +247,6 @@ def goal_words(goal: Goal) -> tuple[tuple[str, str], ...]:
     return tuple(played.items())
 
 
-def disclosed_template(parameters: ConsensusParameters) -> Path:
-    """Return what agents are told of a network that is disclosed."""
-    topology = parameters.topology
-    return _DISCLOSED[isinstance(topology, Edges) and bool(topology.one_way)]
-
-
 def _reworded(text: str, words: Sequence[tuple[str, str]]) -> str:
     for printed, played in words:
         text = text.replace(printed, played)
@@ -281,7 +275,8 @@ class ConsensusPrompts(shared.Prompts[ConsensusParameters]):
         if parameters.rules == PUBLISHED_CODE:
             told["published_code"] = _PUBLISHED_WORDS
         if parameters.disclose_topology:
-            told["network"] = disclosed_template(parameters)
+            topology = parameters.topology
+            told["network"] = _DISCLOSED[isinstance(topology, Edges) and bool(topology.one_way)]
         of_filter = told_of_filter(parameters.filter) if parameters.filter_told else {}
         return shared.for_roles(told) | of_filter
 

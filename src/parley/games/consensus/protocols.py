@@ -77,10 +77,6 @@ class Protocol(ABC):
         self.trace: list[ConsensusRound] = []
         self.goal = self.parameters.goal
         self._round_text, self._told = cache(self.round_text), cache(self._told_of)
-        self.set_up()
-
-    def set_up(self) -> None:  # noqa: B027 (most need nothing)
-        """Keep what this protocol needs before it is played; called once, by the constructor."""
 
     @abstractmethod
     def play(self) -> Generator[list[Ask], list[Reply], tuple[int, bool]]:
@@ -345,8 +341,9 @@ class SwarmsProtocol(Protocol):
     abstains keeps its value, but its message is public.
     """
 
-    def set_up(self) -> None:
+    def __post_init__(self) -> None:
         """Begin with what leaks: that somebody voted early, and the values of agents that said nothing yet."""
+        super().__post_init__()
         self._early_vote = EARLY_VOTE in self.parameters.leaks
         self._public: dict[str, Proposal] = {}  # the last value that each agent has told, with its message of now
         if MISSING_VALUE in self.parameters.leaks:

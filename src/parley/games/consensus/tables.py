@@ -16,13 +16,12 @@ import numpy as np
 import pandas as pd
 
 from parley.games.base import BestKnown, Game, Outcome, split_material
-from parley.games.consensus.achievable import ACHIEVABLE, reached
+from parley.games.consensus.achievable import ACHIEVABLE, as_recorded, reached
 from parley.games.consensus.parameters import ConsensusRound
 from parley.games.evidence import TableMaker
-from parley.games.parameters import Seat
 from parley.identity import request_seed, stream
 from parley.policies import Ask, Reply
-from parley.policies.kinds import IMPORTED, Rule, ScriptedPolicy
+from parley.policies.kinds import IMPORTED, ScriptedPolicy
 from parley.policies.reply_text import parse_reply
 from parley.statistics.differences import NUMBER, RATE, SamplePair, compare
 from parley.statistics.stats import CONFIDENCE, Floats, wilson_of_mean
@@ -92,10 +91,10 @@ def achievable(
     rules: dict[str, ScriptedPolicy] = {}
     seats = []
     for seat in own.seats:
-        honest = seat.role == own.roles[0]
-        seats.append(replace(seat, policy=best.policy) if honest else seat)
-        rule = rule_of(seats[-1])
-        rules[seat.name] = ScriptedPolicy(rule or own.as_recorded(seat.name, trace))
+        policy = best.policy if seat.role == own.roles[0] else seat.policy
+        seats.append(replace(seat, policy=policy))
+        rule = None if policy.kind.name == IMPORTED.name else policy.rule  # no rule plays what was played elsewhere
+        rules[seat.name] = ScriptedPolicy(rule or as_recorded(seat.name, trace))
     outcome = _played(
         type(own)(
             own.parameters.model_copy(update=dict(best.changes)),
@@ -108,15 +107,8 @@ def achievable(
         rules,
         simulation.id,
     )
-    told = {"rounds": outcome.rounds, "finished_early": outcome.finished_early, "metrics": outcome.metrics}
-    told |= {"name": outcome.name, "detail": outcome.detail}
-    played: Any = outcome.trace
-    return best, reached(own.parameters, told, played)
-
-
-def rule_of(seat: Seat) -> Rule | None:
-    """Return the rule that answers for a seat; None where a model, own code, or somebody else's did."""
-    return None if seat.policy.kind.name == IMPORTED.name else seat.policy.rule
+    rounds: Any = outcome.trace
+    return best, reached(own.parameters, vars(outcome), rounds)
 
 
 def _played(game: Game, rules: Mapping[str, ScriptedPolicy], simulation: str) -> Outcome:

@@ -112,17 +112,15 @@ def turn_measures(
             if own is not None and leading is not None and leading != own:
                 went_over.append(value == leading)
     pairs = list(zip(was_right, right, strict=False))  # none in the initial round
-    judged = {
-        "accuracy": right,
-        "right_to_wrong": [not now_right for was, now_right in pairs if was],
-        "wrong_to_right": [now_right for was, now_right in pairs if not was],
-    }
-    shares = {name: share_of(of) if problem.definitive else None for name, of in judged.items()}
+
+    def judged(flags: Collection[bool]) -> float | None:
+        return share_of(flags) if problem.definitive else None
+
     return {
-        "accuracy": shares["accuracy"],
+        "accuracy": judged(right),
         "participation": max(alike.values(), default=0) / len(values) if honest else None,
-        "right_to_wrong": shares["right_to_wrong"],
-        "wrong_to_right": shares["wrong_to_right"],
+        "right_to_wrong": judged([not now_right for was, now_right in pairs if was]),
+        "wrong_to_right": judged([now_right for was, now_right in pairs if not was]),
         "conformity": share_of(went_over),
         "confidence": None if confidence is None else float(confidence),
     }

@@ -68,7 +68,7 @@ def test_what_is_in_no_study_exits_2(parley: Parley, study_factory: StudyFactory
     [
         ("small.yaml --set reply_format=text", "--set: not used with a STUDY"),
         ("small.yaml --against n=4 --part user", "--part: not used with --against"),
-        ("small.yaml --write new", "--write: small.yaml is no GAME"),
+        ("small.yaml --write new", "--write: not used with a STUDY"),
         ("stag_hunt --against n=4", "--against: not used with a GAME"),
         ("stag_hunt --write new --role honest", "--role: not used with --write"),
     ],

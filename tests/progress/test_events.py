@@ -21,6 +21,7 @@ from parley.progress.state import PLAY, SERVE, ProcessState, ProcessStates
 from parley.study import Study, load_study
 from parley.study.condition import Simulation
 from parley.text import waiting
+from support.commands import wait_until
 from support.records import write_events
 from support.studies import StudyFactory
 
@@ -93,10 +94,7 @@ def test_a_process_without_events_touches_its_file(monkeypatch: pytest.MonkeyPat
     with working(FOLDER, "tables"):
         [path] = FOLDER.iterdir()
         os.utime(path, (1.0, 1.0))
-        end = time.monotonic() + 20
-        while path.stat().st_mtime == 1.0 and time.monotonic() < end:
-            time.sleep(0.01)
-        assert path.stat().st_mtime > 1.0
+        wait_until(lambda: path.stat().st_mtime > 1.0)
 
 
 @pytest.mark.usefixtures("folder")
@@ -120,27 +118,6 @@ def test_what_is_no_event_says_nothing() -> None:
     (FOLDER / "f.jsonl").write_text("\n".join(lines))
     assert [state.stage for state in ProcessStates(FOLDER).look(time.time()) if state.alive] == ["tables"]
     assert ProcessStates(Path("nowhere")).look(time.time()) == []
-
-
-@pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e300, 10**400, -1])
-def test_a_reply_with_numbers_that_none_has_is_left_out(value: float) -> None:
-    path = write_events(FOLDER, PLAY)
-    reply = {
-        "event": "reply",
-        "game": "a",
-        "round": 1,
-        "failed": False,
-        "asked": 1,
-        "came": 2,
-        "read": 3,
-        "written": 4,
-    }
-    forged = [{**reply, key: value} for key in ("asked", "came", "read", "written")]
-    with path.open("a") as file:
-        for event in ({"event": "plays", "engine": "services", "game": "a"}, *forged, reply):
-            file.write(json.dumps(event) + "\n")
-    assert len(only_state().replies) == 1
 
 
 @pytest.mark.usefixtures("folder")
@@ -227,22 +204,14 @@ def test_that_vllm_has_loaded_a_model_is_noted() -> None:
             assert (only_state().loaded is not None) == loaded
 
 
-def test_a_line_that_somebody_damaged_and_a_new_file_in_the_place_of_an_old_one(tmp_path: Path) -> None:
+def test_a_new_file_in_the_place_of_an_old_one_is_of_another_process(tmp_path: Path) -> None:
     file, now = tmp_path / "h-1.jsonl", time.time()
     began = {"event": "began", "at": now, "stage": "playing", "host": machine(), "pid": os.getpid()}
-    odd = [{**began, **wrong} for wrong in ({"at": "x"}, {"pid": None}, {"pid": "y"}, {"at": [1]}, {"pid": 1e999})]
-    file.write_text("".join(json.dumps(line) + "\n" for line in odd))
+    ended = {"event": "ended", "at": now, "error": "boom"}
     states = ProcessStates(tmp_path)
-    assert states.look(now) == []
-    assert states.look(now) == []
-    huge = {**began, "pid": 2**70}
-    file.write_text(
-        "".join(json.dumps(line) + "\n" for line in (*odd, huge, {"event": "ended", "at": now, "error": "boom"}))
-    )
-    [state] = states.look(now)
-    assert (state.alive, state.error) == (False, "boom")
-    file.write_text(json.dumps(began) + "\n")  # of the same inode, and shorter
-    [state] = states.look(now)
-    assert (state.alive, state.error) == (True, "")
+    for events, alive, error in (([began, ended], False, "boom"), ([began], True, "")):
+        file.write_text("".join(json.dumps(event) + "\n" for event in events))  # of the same inode, and then shorter
+        [state] = states.look(now)
+        assert (state.alive, state.error) == (alive, error)
     shutil.rmtree(tmp_path)
     assert states.look(now) == []

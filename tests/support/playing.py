@@ -53,10 +53,18 @@ def scripted_policies(simulation: Simulation, game: Game) -> dict[str, Policy]:
     return {name: scripted(player) for name, player in simulation.players.items()}
 
 
+def seated(roles: str, policies: Mapping[str, ChosenPolicy] | None = None) -> tuple[Seat, ...]:
+    """Return agent_1, agent_2, ... with roles as letters; `policies` says by role what plays them."""
+    return tuple(
+        Seat(f"agent_{place}", ROLES[letter], (policies or {}).get(ROLES[letter], BY_MODEL))
+        for place, letter in enumerate(roles, 1)
+    )
+
+
 def new_consensus(roles: str = "hhh", seed: int = 0, prompt: str = "may_exist", **parameters: Any) -> ConsensusGame:
     """Return a game with one agent per letter, named in order; honest ones hold INITIAL for seed 0."""
-    seats = tuple(Seat(f"agent_{i + 1}", ROLES[letter]) for i, letter in enumerate(roles))
-    return ConsensusGame(ConsensusParameters(**parameters), seats, prompt, stream("game", "consensus", seed))
+    rng = stream("game", "consensus", seed)
+    return ConsensusGame(ConsensusParameters(**parameters), seated(roles), prompt, rng)
 
 
 class CountingPolicy:
@@ -127,12 +135,9 @@ def new_deliberation(
     policies: Mapping[str, ChosenPolicy] | None = None,
     **parameters: Any,
 ) -> DeliberationGame:
-    """Return a game of agent_1, agent_2, ... with these roles; `policies` says by role what plays them."""
-    seats = tuple(
-        Seat(f"agent_{place + 1}", ROLES[letter], (policies or {}).get(ROLES[letter], BY_MODEL))
-        for place, letter in enumerate(roles)
-    )
+    """Return a game of agents that are `seated` so."""
     rng = stream("game", "deliberation", seed)
+    seats = seated(roles, policies)
     return DeliberationGame(DeliberationParameters(**parameters), seats, prompt, rng, network, problem.as_json())
 
 
@@ -200,13 +205,9 @@ def new_hunt(
     seed: int = 0,
     **parameters: Any,
 ) -> StagHuntGame:
-    """Return a game of agent_1, agent_2, ... with these roles; `policies` says by role what plays them."""
-    seats = tuple(
-        Seat(f"agent_{place + 1}", ROLES[letter], (policies or {}).get(ROLES[letter], BY_MODEL))
-        for place, letter in enumerate(roles)
-    )
+    """Return a game of agents that are `seated` so."""
     rng = stream("game", "stag_hunt", seed)
-    return StagHuntGame(StagHuntParameters(**parameters), seats, "plain", rng, network)
+    return StagHuntGame(StagHuntParameters(**parameters), seated(roles, policies), "plain", rng, network)
 
 
 def _reply(ask: Ask, field: str, said: str | None) -> Reply:

@@ -6,7 +6,6 @@ import socket
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 from parley.engine.endpoint import Endpoint, read_endpoint
 from parley.engine.models import ModelEntry
 from parley.play.journal import Entry, Journal
+from support.commands import wait_until
 
 pytestmark = pytest.mark.promise("Journals, sockets and endpoints are their owner's; no server reaches the network.")
 
@@ -80,9 +80,8 @@ def test_a_running_server_is_its_owners_whatever_the_umask(
     environment = {**os.environ, "XDG_RUNTIME_DIR": "", "TMPDIR": str(run)}
     process = subprocess.Popen([sys.executable, "-c", SUPERVISOR % SERVER], env=environment)
     try:
-        end, path = time.monotonic() + 30, Path("endpoint.json")
-        while time.monotonic() < end and not (path.exists() and Path(read_endpoint(path).socket).exists()):
-            time.sleep(0.02)
+        path = Path("endpoint.json")
+        wait_until(lambda: path.exists() and Path(read_endpoint(path).socket).exists())
         listening = Path(read_endpoint(path).socket)
         assert mode(path) == 0o600
         assert stat.S_ISSOCK(listening.stat().st_mode)

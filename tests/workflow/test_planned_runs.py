@@ -11,7 +11,6 @@ import pytest
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
 from parley import paths
-from parley.play.simulate import simulate_shard
 from parley.study import load_study
 from parley.workflow import local_jobs, run
 from parley.workflow.run import Run, begin
@@ -38,16 +37,6 @@ def snakemake(is_main: bool = True) -> Any:
         executor_plugin=SimpleNamespace(name="local"),
         execution_settings=SimpleNamespace(latency_wait=1),
     )
-
-
-@pytest.mark.slow
-def test_what_is_missing_is_ordered_by_one_mark_for_each_shard(study_factory: StudyFactory) -> None:
-    study = study_factory({"b": [0, 1], "byzantine": "random"}, seeds=3)
-    planned = Run(study, is_main=True)
-    assert len(planned.unplayed) == 6
-    assert planned.unfinished == [str(paths.mark("small", "played", "scripted", planned.token, 0))]
-    simulate_shard(study, "scripted", 0)
-    assert Run(study, is_main=True).unfinished == []
 
 
 def test_shell_commands_name_study_models_and_plan(study_factory: StudyFactory, folder: Path) -> None:

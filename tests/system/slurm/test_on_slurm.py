@@ -39,6 +39,7 @@ from support.cluster import (
     wait_for,
     write,
 )
+from support.commands import wait_until
 from support.workflows import PROFILE
 
 pytestmark = [
@@ -167,10 +168,7 @@ def test_ctrl_c_cancels_the_jobs_and_says_how_to_go_on(folder: Path) -> None:
     assert controller.wait(timeout=90) == 1, output()
     assert output().splitlines()[-1].startswith("stopped; what was answered is in the journals")
     assert "Traceback" not in output()
-    end = time.monotonic() + 60
-    while running() and time.monotonic() < end:
-        time.sleep(0.2)
-    assert not running()
+    wait_until(lambda: not running(), pause=0.2)
 
 
 def test_all_games_of_a_service_are_one_job_that_keeps_its_limits_and_the_budget(

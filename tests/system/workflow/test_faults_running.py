@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from parley.play.record import read_record
 from parley.study import Study, load_study
 from support import REPOSITORY
 from support.answering import StandInService
+from support.commands import wait_until
 from support.workflows import CORES, PROFILE, SNAKEMAKE, snakemake, write, write_served
 
 pytestmark = [
@@ -144,13 +145,6 @@ def ended(process: subprocess.Popen[str]) -> tuple[str, float]:
     began = time.monotonic()
     said, _ = process.communicate(timeout=60)
     return said, time.monotonic() - began
-
-
-def wait_until(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 _started: list[subprocess.Popen[str]] = []

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from parley.play.record import read_summary
 from parley.play.simulate import simulate, simulate_shard
 from parley.study import Study
 from parley.study.study import SCRIPTED_SHARD
-from support.commands import heard
+from support.commands import heard, wait_until
 from support.studies import StudyFactory
 from support.workflows import PARLEY
 
@@ -37,9 +36,7 @@ def test_a_killed_shard_goes_on_with_the_same_records(study_factory: StudyFactor
     study = study_factory({"n": 1}, seeds=SHARD + 20)
     command = [*PARLEY, "simulate-shard", "small.yaml", "0"]
     playing = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    end = time.monotonic() + 120
-    while len(inodes(study)) < 5 and time.monotonic() < end:
-        time.sleep(0.01)
+    wait_until(lambda: len(inodes(study)) >= 5, pause=0.01)
     os.kill(playing.pid, signal.SIGKILL)
     playing.wait()
     before = inodes(study)

@@ -87,7 +87,6 @@ def test_what_cannot_be_played_is_one_clear_line(study: parley.Study) -> None:
         ({"n": 17}, "'17': unknown n; choose one of"),
         (one | {"seed": -1}, "seed=-1: "),
         (one | {"seed": "a\nb"}, "seed=a b: "),
-        (one | {"engine_timeout": float("nan")}, "engine_timeout=nan"),
     ]
     for chosen, told in wrong:
         with pytest.raises(UsageError) as error:

@@ -2,7 +2,6 @@
 
 import asyncio
 import inspect
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -93,8 +92,3 @@ def test_what_cannot_be_played_is_one_clear_line(study: parley.Study) -> None:
             parley.run(study.play(**chosen))
         assert told in str(error.value)
         assert "\n" not in str(error.value)
-
-
-def test_a_study_can_be_sent_to_another_process(study: parley.Study) -> None:
-    sent = pickle.loads(pickle.dumps(study))
-    assert sent.results().records[0].replay().identical

@@ -143,12 +143,6 @@ def test_a_killed_workflow_goes_on_with_the_same_command(folder: Path, own_code:
     assert all(record.stat().st_ino == inode for record, inode in kept.items())
 
 
-def test_an_unknown_config_key_is_refused(folder: Path) -> None:
-    result = snakemake("--dry-run", "--config", "Study=small.yaml")
-    assert result.returncode == 2
-    assert "--config Study: unknown key" in result.stderr
-
-
 @pytest.mark.promise("A failed simulation stops no other one; tables and report are of those that were played.")
 def test_a_failed_simulation_stops_no_other_and_the_report_is_of_those_that_were_played(
     folder: Path, own_code: dict[str, object]

@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+import subprocess
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -227,6 +228,16 @@ def test_shipped_cards_are_of_this_version() -> None:
         card = read_card(file)
         assert (card.card, card.name, card.failed) == (definition().card, file.stem, [])
         assert card_text(card) == file.read_text(encoding="utf-8")
+
+
+@pytest.mark.rare
+@pytest.mark.promise("What models of shipped cards said is shipped: `parley card` makes each again, to the byte.")
+@pytest.mark.parametrize("model", sorted(each.name for each in (REPOSITORY / "findings/cards").iterdir()))
+def test_a_shipped_card_is_made_again_from_what_its_model_said(folder: Path, model: str) -> None:
+    made = folder / "cards" / model
+    shutil.copytree(REPOSITORY / "findings/cards" / model, made)
+    subprocess.run(["parley", "card", model, "--quick"], check=True, capture_output=True)
+    assert (made / "card.json").read_bytes() == (FOLDER / "shipped" / f"{model}.json").read_bytes()
 
 
 def test_the_schema_says_what_a_card_is() -> None:

@@ -101,7 +101,7 @@ def test_a_broken_server_ends_the_play_with_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("kept", "connections"), [(60.0, 1), (1e-9, 3)])
 def test_a_connection_to_an_engine_is_used_again_unless_it_was_idle_for_long(
-    tmp_path: Path, kept: float, connections: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: float, connections: int
 ) -> None:
     """The server keeps them open; vLLM closes one after five seconds, maybe while the next request is under way."""
 
@@ -110,9 +110,9 @@ def test_a_connection_to_an_engine_is_used_again_unless_it_was_idle_for_long(
             for seed in range(3):
                 await LLMPolicy(engine, own_entry()).answer(first_ask(), seed, 0)
 
+    monkeypatch.setattr(fetch, "_OWN_IDLE_SECONDS", kept)
     with standing_in(tmp_path) as (path, server), patch.object(server, "get_request", wraps=server.get_request) as got:
-        with patch.object(fetch, "_OWN_IDLE_SECONDS", kept):
-            asyncio.run(run(path))
+        asyncio.run(run(path))
     assert got.call_count == connections
 
 

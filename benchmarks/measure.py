@@ -7,7 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
@@ -74,11 +74,6 @@ def consensus_study(
 @contextmanager
 def temporary_folder() -> Iterator[None]:
     """Work in a folder that goes away, with the repository's model entries."""
-    before = Path.cwd()
-    with tempfile.TemporaryDirectory(prefix="parley-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="parley-bench-") as folder, chdir(folder):
         shutil.copy(REPOSITORY / "config" / "models.yaml", folder)
-        os.chdir(folder)
-        try:
-            yield
-        finally:
-            os.chdir(before)
+        yield

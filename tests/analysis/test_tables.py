@@ -44,7 +44,7 @@ from support.commands import Parley, heard, one_line_error
 from support.figures import measured
 from support.playing import ListPolicy, scripted_policies
 from support.records import edit, forge
-from support.studies import StudyFactory
+from support.studies import StudyFactory, records
 
 OUTCOMES = [outcome.name for outcome in ConsensusGame.outcomes]
 NO_RATE = {"rate": None, "low": None, "high": None}
@@ -381,10 +381,6 @@ def test_no_table_of_one_row_is_printed(study_factory: StudyFactory, values: dic
 @pytest.fixture
 def study(study_factory: StudyFactory) -> Study:
     return write_all(study_factory(seeds=3))
-
-
-def records(study: Study) -> list[Path]:
-    return [simulation.record("small") for simulation in study.simulations()]
 
 
 def refusal(study: Study) -> str:

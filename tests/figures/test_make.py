@@ -179,16 +179,14 @@ def test_no_row_of_trajectories_has_two_prompts(width: str | None) -> None:
             assert len(rows) == 2
 
 
-NAMED = "[{model: [majority, random], n: 4, prompt: [may_exist, none_exist], seeds: 7}]"
-
-
 @pytest.mark.promise("A study names the single games that are drawn; the default favors no condition.")
 def test_a_study_names_the_simulations_that_are_drawn() -> None:
+    grids = "[{model: [majority, random], n: 4, prompt: [may_exist, none_exist], seeds: 4}]"
     extra = "figures: {trajectories: [{where: {prompt: none_exist, model: random}, seeds: [3, 1]}, {where: {n: 4}}]}\n"
-    study = make_study(NAMED.replace("7", "4"), extra=extra, play=False, name="named")
+    study = make_study(grids, extra=extra, play=False, name="named")
     named = [(s.condition.axes["model"], s.condition.axes["prompt"], s.seed) for s in study.named_for("trajectories")]
     assert named[:2] == [("random", "none_exist", 3), ("random", "none_exist", 1)]
     assert (len(named), {seed for *_, seed in named[2:]}) == (6, {0})
-    plain = make_study(NAMED.replace("7", "4"), play=False, name="named")
+    plain = make_study(grids, play=False, name="named")
     assert [s.id for s in plain.simulations()] == [s.id for s in study.simulations()]
     assert plain.plan != study.plan  # so that figures are made anew

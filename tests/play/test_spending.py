@@ -28,7 +28,7 @@ from parley.study import Study
 from parley.study.condition import SERVICES
 from support.answering import KEY, SERVED, VARIABLE, StandInService, as_recorded, completion
 from support.commands import Parley, heard
-from support.studies import StudyFactory
+from support.studies import StudyFactory, records
 
 pytestmark = pytest.mark.promise(
     "A budget stops a study cleanly, can be raised, and is never overspent, however processes die."
@@ -53,10 +53,6 @@ def make(study_factory: StudyFactory, server: StandInService) -> Make:
         return study_factory({"model": "tiny", "n": 3, "prompt": "may_exist"}, models=models, **content)
 
     return made
-
-
-def records(study: Study) -> list[Path]:
-    return [simulation.record("small") for simulation in study.simulations()]
 
 
 def play(study: Study) -> None:

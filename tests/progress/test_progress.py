@@ -12,10 +12,9 @@ from parley.files import mark_done
 from parley.progress.follow import IDLE, Progress
 from parley.progress.snapshot import Snapshot, Stage
 from parley.progress.state import PLAY, RUN, SERVE
-from parley.study import Study
 from parley.study.condition import SERVICES
 from support.records import write_events
-from support.studies import StudyFactory
+from support.studies import StudyFactory, records
 
 MODEL = {"model": "tiny", "n": 2, "b": 0}
 NOW = 1_000_000.0
@@ -47,10 +46,6 @@ def records_tell(monkeypatch: pytest.MonkeyPatch) -> Records:
         monkeypatch.setattr("parley.progress.follow.peek_summary", lambda path: summary)
 
     return tell
-
-
-def records(study: Study) -> list[Path]:
-    return [simulation.record(study.name) for simulation in study.simulations()]
 
 
 def touch(path: Path, at: float, text: str = "") -> Path:

@@ -25,6 +25,7 @@ from parley import paths
 from parley.play.record import read_summary
 from parley.play.simulate import simulate
 from parley.study import Study, load_study
+from support.studies import records
 from support.workflows import PROFILE, SNAKEMAKE
 
 INSTALL = "apt-get install slurm-wlm slurmdbd munge mariadb-server-core mariadb-client-core"
@@ -316,10 +317,6 @@ def wait_for(condition: Callable[[], Any], controller: subprocess.Popen[bytes], 
         assert time.monotonic() < end, output()[-6000:]
         time.sleep(0.1)
     return value
-
-
-def records(study: Study) -> list[Path]:
-    return [simulation.record(study.name) for simulation in study.simulations()]
 
 
 def digests(study: Study) -> list[str]:

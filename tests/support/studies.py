@@ -238,6 +238,11 @@ MIXED: dict[str, Any] = {
 }
 
 
+def records(study: Study) -> list[Path]:
+    """Return where the records of a study are, or will be."""
+    return [simulation.record(study.name) for simulation in study.simulations()]
+
+
 def files_in(folder: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
 

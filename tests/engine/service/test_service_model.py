@@ -14,7 +14,7 @@ from parley.study import Study
 from parley.study.recorded import rebuilt
 from support.answering import KEY, SERVED, VARIABLE, StandInService
 from support.commands import Parley, one_line_error
-from support.studies import StudyFactory, everything
+from support.studies import StudyFactory, everything, records
 
 pytestmark = pytest.mark.promise("Every command works with a service as a model, and nothing says where it is.")
 
@@ -27,10 +27,6 @@ def make(study_factory: StudyFactory, url: str, **grid: Any) -> Study:
 @pytest.fixture
 def study(study_factory: StudyFactory, server: StandInService) -> Study:
     return make(study_factory, server.url)
-
-
-def records(study: Study) -> list[Path]:
-    return [simulation.record("small") for simulation in study.simulations()]
 
 
 @pytest.mark.slow

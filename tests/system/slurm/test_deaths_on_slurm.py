@@ -27,7 +27,6 @@ from support.cluster import (
     journal_lines,
     output,
     processes,
-    records,
     running,
     sockets,
     start,
@@ -36,6 +35,7 @@ from support.cluster import (
     wait_for,
     write,
 )
+from support.studies import records
 
 pytestmark = [
     pytest.mark.promise(

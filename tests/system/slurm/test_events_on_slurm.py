@@ -30,13 +30,13 @@ from support.cluster import (
     job_fields,
     journal_lines,
     output,
-    records,
     running,
     start,
     submitted_jobs,
     wait_for,
     write,
 )
+from support.studies import records
 
 pytestmark = [
     pytest.mark.promise(

@@ -31,7 +31,6 @@ from support.cluster import (
     job_fields,
     journal_lines,
     output,
-    records,
     running,
     start,
     submitted_jobs,
@@ -40,6 +39,7 @@ from support.cluster import (
     write,
 )
 from support.commands import wait_until
+from support.studies import records
 from support.workflows import PROFILE
 
 pytestmark = [

@@ -21,6 +21,7 @@ from parley.study import Study, load_study
 from support import REPOSITORY
 from support.answering import StandInService
 from support.commands import wait_until
+from support.studies import records
 from support.workflows import CORES, PROFILE, SNAKEMAKE, snakemake, write, write_served
 
 pytestmark = [
@@ -29,10 +30,6 @@ pytestmark = [
 ]
 
 RUN = ("--config", "study=small.yaml")
-
-
-def records(study: Study) -> list[Path]:
-    return [simulation.record("small") for simulation in study.simulations()]
 
 
 # A study that changes while it runs

@@ -13,7 +13,7 @@ from parley.play.simulate import simulate, simulate_shard
 from parley.study import Study
 from parley.study.study import SCRIPTED_SHARD
 from support.commands import heard, wait_until
-from support.studies import StudyFactory
+from support.studies import StudyFactory, records
 from support.workflows import PARLEY
 
 pytestmark = [
@@ -22,10 +22,6 @@ pytestmark = [
 ]
 
 SHARD = SCRIPTED_SHARD
-
-
-def records(study: Study) -> list[Path]:
-    return [simulation.record(study.name) for simulation in study.simulations()]
 
 
 def inodes(study: Study) -> dict[Path, int]:

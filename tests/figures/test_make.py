@@ -16,16 +16,10 @@ from parley import paths
 from parley.figures.make import figures
 from parley.figures.single_games import choose, trajectories
 from parley.figures.style import Look, own_style
-from parley.study import Study
 from support.figures import intervals, pages_of, panels_of, text_of
 from support.studies import GRIDS, make_study
 
 HOSTILE = "Costs $5 and $\\bad{ <script>&amp; \u4e2d\u6587 " + "long " * 20
-
-
-@pytest.fixture(scope="module")
-def tiny(home: Path) -> Study:
-    return make_study(GRIDS)
 
 
 def shown(kind: str, grids: str, name: str) -> list[Figure]:
@@ -89,8 +83,8 @@ def test_every_figure_is_written_whole_and_whoever_draws_it_in_the_same_bytes(ho
 
 
 @pytest.mark.slow
-def test_rates_show_intervals_and_numbers_of_simulations(tiny: Study) -> None:
-    page = pages_of(tiny, "rates")
+def test_rates_show_intervals_and_numbers_of_simulations() -> None:
+    page = shown("rates", GRIDS, "tiny")
     assert not missing(page, "A study: Outcomes by group size", "3 sims per point", "In all panels: b=0")
     assert not missing(page, "Conditions with a larger b are not shown here: 2.")
     ends = [interval for ax in panels_of(page) for interval in intervals(ax)]

@@ -31,16 +31,6 @@ def drawn(study: Study, look: Look | None = None) -> list[Figure]:
         return networks(study, spec)
 
 
-@pytest.fixture(scope="module")
-def rings() -> Study:
-    return recorded(study_of(RING, seeds=2, parameters={"max_rounds": 4}, name="rings"))
-
-
-@pytest.fixture(scope="module")
-def ring_pages(rings: Study) -> list[Figure]:
-    return drawn(rings)
-
-
 def rounds_of(ax: Axes) -> list[str]:
     return [text.get_text() for text in ax.texts if text.get_text().startswith(("round", "turn"))]
 
@@ -84,10 +74,9 @@ def test_agents_stand_apart_in_any_network_and_twice_in_the_same_place() -> None
 
 
 @pytest.mark.slow
-def test_each_agent_has_the_color_of_its_state_and_links_join_those_who_hear_each_other(
-    rings: Study, ring_pages: list[Figure]
-) -> None:
-    panels = panels_of(ring_pages)
+def test_each_agent_has_the_color_of_its_state_and_links_join_those_who_hear_each_other() -> None:
+    rings = recorded(study_of(RING, seeds=2, parameters={"max_rounds": 4}, name="rings"))
+    panels = panels_of(drawn(rings))
     titles = [ax.get_title() for ax in panels]
     # Where everyone hears everyone there is no graph.
     assert [("topology=ring" in title, "topology=star" in title) for title in titles] == [(True, False)] * 2 + [

@@ -48,9 +48,9 @@ def records_tell(monkeypatch: pytest.MonkeyPatch) -> Records:
     return tell
 
 
-def touch(path: Path, at: float, text: str = "") -> Path:
+def touch(path: Path, at: float) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    path.touch()
     os.utime(path, (at, at))
     return path
 

@@ -309,9 +309,9 @@ def finish(controller: subprocess.Popen[bytes], seconds: float = 900.0) -> None:
     assert controller.returncode == 0, output()[-6000:]
 
 
-def wait_for(condition: Callable[[], Any], controller: subprocess.Popen[bytes], seconds: float = 600.0) -> Any:
+def wait_for(condition: Callable[[], Any], controller: subprocess.Popen[bytes]) -> Any:
     """Return what `condition` gives once it is true; the command must still run until then."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + 600
     while not (value := condition()):
         assert controller.poll() is None, output()[-6000:]
         assert time.monotonic() < end, output()[-6000:]

@@ -162,9 +162,9 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 # Processes beside this one
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 240.0, pause: float = 0.02) -> None:
+def wait_until(condition: Callable[[], object], pause: float = 0.02) -> None:
     """Return once a condition holds."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + 240
     while not condition():
         assert time.monotonic() < end, "waits for ever"
         time.sleep(pause)

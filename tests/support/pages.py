@@ -99,7 +99,7 @@ def simulation_id(place: int) -> str:
     return hashlib.sha256(str(place).encode()).hexdigest()
 
 
-def study_index(seeds: int = 8, **changes: Any) -> dict[str, Any]:
+def study_index(seeds: int, **changes: Any) -> dict[str, Any]:
     """Return the index of a study, with a condition for each number of liars; one record is damaged, one grows.
 
     The first game with most liars is a fork of the first without.

@@ -209,10 +209,10 @@ def write_study(root: Path, name: str = "demo", **changes: Any) -> Path:
     return file
 
 
-def play_study(root: Path, name: str = "demo") -> Study:
-    """Play a study of scripted policies, in `root` as the workflow does."""
+def play_study(root: Path) -> Study:
+    """Play the study `demo`, of scripted policies, in `root` as the workflow does."""
     with chdir(root):
-        study = load_study(paths.study_file(name))
+        study = load_study(paths.study_file("demo"))
         simulate_shard(study, SCRIPTED, 0)
     return study
 

@@ -185,13 +185,11 @@ def test_a_file_system_that_syncs_no_folders_is_used_and_one_that_cannot_is_an_e
 # No locks
 
 
-@pytest.fixture(params=[errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS])
-def no_locks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fcntl, "flock", refusing(request.param))
-
-
-@pytest.mark.usefixtures("no_locks")
-def test_without_locks_a_simulation_stops_in_one_line_that_says_what_to_do(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS])
+def test_without_locks_a_simulation_stops_in_one_line_that_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    monkeypatch.setattr(fcntl, "flock", refusing(number))
     with pytest.raises(JournalError) as caught:
         Journal(tmp_path / "j", "f" * 64)
     line = str(caught.value)

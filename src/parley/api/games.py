@@ -140,7 +140,7 @@ class Record(Shown):
         0      1  propose  agent_1
         1      1  propose  agent_2
         """
-        return attempt_frame([(self._simulation, self.path)], None)
+        return attempt_frame([(self._simulation, self.path)], None, set())
 
     def replay(self) -> Replayed:
         """Play it again from what was recorded, with no engine; `identical` says whether the same came of it.

@@ -25,6 +25,8 @@ from support.commands import wait_until
 from support.records import write_events
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 FOLDER = Path("processes")
 GONE = 2**22 + 1  # no process has this number
 
@@ -34,7 +36,6 @@ def only_state(folder: Path = FOLDER) -> ProcessState:
     return state
 
 
-@pytest.mark.usefixtures("folder")
 def test_a_stage_tells_that_it_works_and_how_it_ended() -> None:
     with working(FOLDER, "tables"):
         assert (only_state().stage, only_state().alive) == ("tables", True)
@@ -48,7 +49,6 @@ def test_a_stage_tells_that_it_works_and_how_it_ended() -> None:
         assert (only_state().alive, only_state().error) == (False, words)
 
 
-@pytest.mark.usefixtures("folder")
 def test_what_played_leaves_no_file_unless_it_failed() -> None:
     with working(FOLDER, PLAY):
         assert only_state().alive
@@ -61,7 +61,6 @@ def test_what_played_leaves_no_file_unless_it_failed() -> None:
     assert only_state().error == "no"
 
 
-@pytest.mark.usefixtures("folder")
 def test_no_event_names_its_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("parley.identity.gethostname", lambda: "node17.example")
     with working(FOLDER, "tables"):
@@ -70,7 +69,6 @@ def test_no_event_names_its_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "node17" not in f"{path}{path.read_text()}"
 
 
-@pytest.mark.usefixtures("folder")
 def test_a_process_that_is_gone_or_silent_for_a_minute_is_dead() -> None:
     write_events(FOLDER, "tables", pid=GONE)
     assert not only_state().alive  # of this machine: its process is not there
@@ -87,7 +85,6 @@ def test_a_process_that_is_gone_or_silent_for_a_minute_is_dead() -> None:
     assert list(FOLDER.iterdir()) == []
 
 
-@pytest.mark.usefixtures("folder")
 def test_a_process_without_events_touches_its_file(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_WRITE_SECONDS", "_BEAT_SECONDS"):
         monkeypatch.setattr(f"parley.progress.events.{name}", 0.01)
@@ -97,7 +94,6 @@ def test_a_process_without_events_touches_its_file(monkeypatch: pytest.MonkeyPat
         wait_until(lambda: path.stat().st_mtime > 1.0)
 
 
-@pytest.mark.usefixtures("folder")
 def test_a_server_that_ended_well_leaves_nothing_of_a_killed_one_at_its_endpoint() -> None:
     kept = [write_events(FOLDER, SERVE, endpoint="b.json", pid=1)]
     write_events(FOLDER, SERVE, endpoint="a.json", pid=GONE)
@@ -106,7 +102,6 @@ def test_a_server_that_ended_well_leaves_nothing_of_a_killed_one_at_its_endpoint
     assert list(FOLDER.iterdir()) == kept
 
 
-@pytest.mark.usefixtures("folder")
 def test_what_is_no_event_says_nothing() -> None:
     path = write_events(FOLDER, "tables")
     lines = ("", "{", "[]", "null", "\xff", '{"event": "reply"}', '{"event": "loaded", "at": {}}', '{"event": "new"}')
@@ -120,7 +115,6 @@ def test_what_is_no_event_says_nothing() -> None:
     assert ProcessStates(Path("nowhere")).look(time.time()) == []
 
 
-@pytest.mark.usefixtures("folder")
 def test_a_line_that_is_not_whole_is_taken_when_it_is() -> None:
     path = write_events(FOLDER, "tables")
     states = ProcessStates(FOLDER)
@@ -191,7 +185,6 @@ def test_what_a_simulation_waits_for_is_told_until_it_fails(study_factory: Study
     assert state.warnings == ["a warning"]
 
 
-@pytest.mark.usefixtures("folder")
 def test_that_vllm_has_loaded_a_model_is_noted() -> None:
     with working(FOLDER, SERVE) as events:
         assert events is not None

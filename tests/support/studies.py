@@ -101,9 +101,6 @@ def study_of(*grids: dict[str, Any], name: str = "small", **content: Any) -> Stu
     return parley_study.load_study(file)
 
 
-_PLAIN_MODELS = "models: {m: {source: {repo: a/b, revision: '" + "0" * 40 + "'}}}\n"
-
-
 GRIDS = """
   - {model: [majority, random], n: [4, 6], b: 0, prompt: [may_exist, none_exist], seeds: 3}
   - {model: majority, honest: 4, b: [1, 3], prompt: may_exist, byzantine: random}
@@ -115,7 +112,7 @@ def make_study(
 ) -> Study:
     file = Path("config") / f"{name}.yaml"
     file.parent.mkdir(exist_ok=True)
-    (file.parent / "models.yaml").write_text(_PLAIN_MODELS)
+    (file.parent / "models.yaml").write_text(yaml.safe_dump(MODELS), encoding="utf-8")
     file.write_text(
         f"game: consensus\ntitle: {json.dumps(title)}\nseeds: 2\nparameters: {{max_rounds: 3}}\n"
         f"grids: {grids}\n{extra}"
@@ -197,7 +194,6 @@ CONTENT: dict[str, Any] = {
         {"model": "majority", "honest": 4, "b": [0, 1], "byzantine": "random", "prompt": "may_exist"},
     ],
 }
-DEMO_MODELS = {"models": {"tiny": {"source": {"repo": "owner/tiny", "revision": "a" * 40}}}}
 
 
 def write_study(root: Path, name: str = "demo", **changes: Any) -> Path:
@@ -205,7 +201,7 @@ def write_study(root: Path, name: str = "demo", **changes: Any) -> Path:
     file = root / "config" / f"{name}.yaml"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(yaml.safe_dump(CONTENT | changes), encoding="utf-8")
-    (file.parent / "models.yaml").write_text(yaml.safe_dump(DEMO_MODELS), encoding="utf-8")
+    (file.parent / "models.yaml").write_text(yaml.safe_dump(MODELS), encoding="utf-8")
     return file
 
 

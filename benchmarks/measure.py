@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -69,6 +69,13 @@ def consensus_study(
     content = {"game": "consensus", "seeds": seeds, "parameters": {**parameters}, **more}
     file.write_text(yaml.safe_dump({**content, "grids": [{"prompt": "may_exist", **grid}]}), encoding="utf-8")
     return load_study(file)
+
+
+def fill(page: Path, made_by: str, columns: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
+    """Put a table after the mark that says what it is made by, in the place of the one that is there."""
+    table = "\n".join(f"| {' | '.join(map(str, line))} |" for line in [columns, ["---"] * len(columns), *rows])
+    before, begin, rest = page.read_text(encoding="utf-8").partition(f"<!-- made by {made_by} -->\n")
+    page.write_text(f"{before}{begin}\n{table}\n\n<!-- end -->{rest.partition('<!-- end -->')[2]}", encoding="utf-8")
 
 
 @contextmanager

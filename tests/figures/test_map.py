@@ -16,10 +16,10 @@ pytestmark = pytest.mark.promise("Maps leave empty what was not run and say what
 SHORT = {"max_rounds": 2}
 
 
-def drawn(*grids: dict[str, Any], name: str = "valid_by_adversary", **content: Any) -> Figure:
+def drawn(*grids: dict[str, Any]) -> Figure:
     """Draw one of the maps of a study of which all games end well, 5 simulations in each condition."""
-    study = study_of(*grids, name="map", parameters=SHORT, **content)
-    [spec] = [spec for spec in study.figures if spec.name == name]
+    study = study_of(*grids, name="map", parameters=SHORT)
+    [spec] = [spec for spec in study.figures if spec.name == "valid_by_adversary"]
     table = pd.DataFrame([condition.axes for condition in study.conditions]).assign(simulations=5)
     table = table.assign(valid_consensus_rate=1.0, valid_consensus_low=0.566, valid_consensus_high=1.0)
     with own_style():

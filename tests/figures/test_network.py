@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from parley.figures.network import layout, networks, rounds_shown, spacing
 from parley.figures.single_games import read_played
-from parley.figures.style import Look, own_style
+from parley.figures.style import own_style
 from parley.games.consensus.evidence import STATES
 from parley.games.evidence import Timeline, TimelineCell
 from parley.games.network import Network
@@ -25,9 +25,9 @@ COLOR = {state.name: state.color.lower() for state in STATES}
 RING: dict[str, Any] = {"vary": {"topology": ["complete", "ring", "star"]}, "n": 5, "b": [0, 1], "byzantine": "random"}
 
 
-def drawn(study: Study, look: Look | None = None) -> list[Figure]:
+def drawn(study: Study) -> list[Figure]:
     spec = next(spec for spec in study.game.evidence.figures if spec.kind == "network")
-    with own_style(look):
+    with own_style():
         return networks(study, spec)
 
 

@@ -65,7 +65,6 @@ def played(
     replies: Sequence[float] = (),
     at: float = NOW,
     host: str = "node1",
-    tokens: int = 100,
     unusable: int = 0,
     waits_for: str = "",
     error: str = "",
@@ -73,7 +72,7 @@ def played(
 ) -> Path:
     """Have a process tell that it plays a simulation, of which these replies came, each asked two seconds before."""
     events: list[dict[str, object]] = [{"event": "plays", "game": str(record), "engine": engine}]
-    events += [reply(record, came, tokens, number < unusable) for number, came in enumerate(replies)]
+    events += [reply(record, came, number < unusable) for number, came in enumerate(replies)]
     if waits_for:
         events.append({"event": "waits", "game": str(record), "text": waits_for, "serious": True})
     if error:
@@ -81,9 +80,9 @@ def played(
     return write_events(FOLDER, PLAY, *events, host=host, pid=1, began=at, at=at)
 
 
-def reply(record: Path, came: float, tokens: int = 100, failed: bool = False) -> dict[str, object]:
+def reply(record: Path, came: float, failed: bool = False) -> dict[str, object]:
     about = {"event": "reply", "game": str(record), "round": 1, "failed": failed}
-    return {**about, "at": came, "asked": came - 2, "came": came, "read": tokens, "written": tokens}
+    return {**about, "at": came, "asked": came - 2, "came": came, "read": 100, "written": 100}
 
 
 def tell_more(path: Path, *events: dict[str, object]) -> None:

@@ -22,7 +22,6 @@ MODELS = "PARLEY_MODELS"  # the variable with the folder of prepared models
 STARTED_IN = "PARLEY_STARTED_IN"  # the variable with the folder that a run was started in, if it plays in another
 ENVS = Path("envs")
 SNAKEFILE = Path("Snakefile")
-WORKFLOW = Path("workflow")
 _PACKAGE = Path(__file__).resolve().parent
 IN_CLONE = (_PACKAGE.parents[1] / SNAKEFILE).is_file()
 # Where the Snakefile, workflow/, profiles/, config/ and envs/ are: the clone, or what a wheel has of it (setup.py).

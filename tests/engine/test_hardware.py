@@ -1,11 +1,15 @@
 """Facts about hardware, from text: no GPU was at hand when these were written."""
 
+import os
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from parley.engine import hardware
-from parley.engine.hardware import Gpu, determinism, load_warning, parse_cpu_model, parse_gpus
+from parley.engine.hardware import Gpu, determinism, parse_cpu_model, parse_gpus
+from parley.errors import EngineError
+from support.commands import heard
 
 pytestmark = pytest.mark.promise(
     "Deterministic inference, drivers and instructions of a CPU are told from what the machine says."
@@ -44,12 +48,6 @@ def test_inference_is_deterministic_only_where_it_is_asked_for_and_known_how() -
         assert bool(found.warning) == bool(warning), gpus
 
 
-def test_many_requests_at_once_are_a_warning_where_kernels_are_batch_invariant() -> None:
-    assert "up to 64 requests at once" in (load_warning(INVARIANT, 64) or "")
-    for by, requests in ((INVARIANT, 1), ("float32", 64), (None, 64), (INVARIANT, "64")):
-        assert load_warning(by, requests) is None
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("visible", "names", "asked"),
@@ -61,7 +59,6 @@ def test_many_requests_at_once_are_a_warning_where_kernels_are_batch_invariant()
         ("0,0", ["0"], " --id=0"),
         *((none, [], None) for none in ("", "-1", "NoDevFiles")),
         ("MIG-b,MIG-c", ["MIG-b", "MIG-c"], " --id=GPU-2"),
-        ("MIG-GPU-5/1/0", ["MIG-GPU-5/1/0"], " --id=GPU-5"),
         ("MIG-x", ["MIG-x"], " --id=MIG-x"),
     ],
 )
@@ -139,3 +136,29 @@ def test_a_cpu_is_told_by_its_name_and_the_instructions_that_decide_how_it_round
         monkeypatch.setattr(hardware, "cpuinfo", lambda flags=flags: f"{text}flags\t: {flags}\n")
         assert hardware.cpu().startswith("Intel(R) Xeon(R) Gold 6248 CPU @ 2.50GHz, ")
         assert hardware.cpu().partition(" cores")[2] == told
+
+
+@pytest.mark.promise("Servers on one machine take GPUs of their own.")
+def test_servers_take_gpus_of_their_own_until_they_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    def taken(count: int, visible: str = "0,GPU-b,2,3") -> str:
+        monkeypatch.setenv(hardware.VISIBLE, visible)
+        with heard() as said:
+            hardware.take_gpus(count, seconds=0)
+        return "; ".join([*said, os.environ[hardware.VISIBLE]])
+
+    monkeypatch.setenv("SLURM_JOB_ID", f"test-{os.getpid()}")
+    monkeypatch.setattr(hardware.random, "sample", lambda names, count: names[-count:])
+    with ExitStack() as ended:
+        monkeypatch.setattr(hardware, "_taken", ended)
+        assert taken(1) == "0"
+        first = ended.pop_all()
+        assert [taken(count) for count in (2, 1)] == ["GPU-b,2", "3"]
+        first.close()
+        # Who wants two and cannot have them shares, says so, and has taken none.
+        assert taken(2) == "warning: other servers have too many of the GPUs 0,GPU-b,2,3; this one shares 2,3; 2,3"
+        assert taken(1) == "0"
+        monkeypatch.setenv("SLURM_JOB_ID", f"other-{os.getpid()}")  # its GPUs of the same numbers are others
+        assert taken(1) == "0"
+        with pytest.raises(EngineError, match="needs 3 GPUs, and its job or machine has 2; ask for more"):
+            taken(3, "0,1")
+        assert taken(3, "") == ""  # none is known of

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,7 +14,7 @@ from parley.engine import kept
 from parley.engine.endpoint import Endpoint, read_endpoint
 from parley.engine.models import ModelEntry
 from parley.errors import EngineError
-from support.commands import Parley, end, line
+from support.commands import Parley, end, line, wait_until
 
 pytestmark = pytest.mark.promise("A kept engine answers whoever needs the same one, and ends when nobody used it.")
 
@@ -63,9 +62,7 @@ def lent_by(keeping: subprocess.Popen[str]) -> tuple[subprocess.Popen[str], Path
     """Start a server that lends what another keeps; return it, and the file whose time is that of the last use."""
     line(keeping, "on")
     lending = serving(0)
-    while not Path("lent.json").exists():
-        assert lending.poll() is None
-        time.sleep(0.02)
+    wait_until(Path("lent.json").exists)
     return lending, kept.endpoint_of("tiny", TINY).with_suffix(".lock")
 
 
@@ -76,9 +73,7 @@ def test_it_is_lent_and_ends_only_when_nobody_used_it_for_its_time() -> None:
     lent, of_kept = read_endpoint(Path("lent.json")), read_endpoint(used.with_suffix(".json"))
     assert (lent.socket, lent.engine, lent.pid) == (of_kept.socket, {"engine": "tiny"}, lending.pid)
     os.utime(used, (0, 0))
-    while not used.stat().st_mtime:  # it is in use, so its time begins anew
-        assert keeping.poll() is None
-        time.sleep(0.02)
+    wait_until(lambda: used.stat().st_mtime)  # it is in use, so its time begins anew
     lending.terminate()
     end(lending, 0)
     assert keeping.poll() is None

@@ -32,10 +32,8 @@ def test_a_library_that_is_not_there_and_a_failing_lscpu_are_a_line_each(
     (program := tmp_path / "lscpu").write_text("#!/bin/sh\necho 'cannot open /sys' >&2\nexit 1\n")
     program.chmod(0o755)
     assert "cannot open /sys" in needs.missing_of_engine()[1]
-    monkeypatch.setattr(needs, "_SECONDS", 0.5)
-    for script, said in ("exec /bin/sleep 9", "lscpu does not answer"), ("exit 0", "no output"):
-        program.write_text(f"#!/bin/sh\n{script}\n")
-        assert said in needs.missing_of_engine()[-1]
+    program.write_text("#!/bin/sh\n")
+    assert "no output" in needs.missing_of_engine()[1]
 
     monkeypatch.setattr(server, "is_cpu_build", lambda: False)
     assert needs.missing_of_engine() == []

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import uuid
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -16,6 +15,7 @@ import pytest
 
 from parley.engine import hardware, server
 from parley.engine.models import ModelEntry
+from support.commands import wait_until
 
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="needs PyTorch")
 
@@ -116,18 +116,11 @@ def test_sockets_go_where_their_names_fit(monkeypatch: pytest.MonkeyPatch, tmp_p
 # Processes
 
 
-def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
 def ended(script: str, folder: Path, **variables: str) -> server.Server:
     """Run a script to its end."""
     folder.mkdir()
     running = server.Server([sys.executable, "-c", script], folder, variables)
-    until(lambda: not running.running)
+    wait_until(lambda: not running.running)
     running.end()
     return running
 
@@ -211,9 +204,9 @@ signal.pause()
     (tmp_path / "x").mkdir()
     pids: list[str] = []
     running = server.Server([sys.executable, "-c", script], tmp_path / "x", hear=pids.append)
-    until(lambda: pids)
+    wait_until(lambda: pids)
     running.end()
-    until(lambda: is_gone(int(pids[0])))
+    wait_until(lambda: is_gone(int(pids[0])))
     assert not (tmp_path / "x").exists()
     assert f"exit status {-signal.SIGKILL if stubborn else 7};" in running.last_error()
 
@@ -233,5 +226,5 @@ def test_the_watchdog_ends_the_group_of_a_supervisor_that_was_killed(tmp_path: P
     process.kill()
     process.wait()
     process.stdout.close()
-    until(lambda: is_gone(child))
-    until(lambda: not folder.exists())
+    wait_until(lambda: is_gone(child))
+    wait_until(lambda: not folder.exists())

@@ -6,7 +6,6 @@ In vLLM's place a small program runs; preparing the model is whatever a test wan
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from parley.engine.endpoint import FAILED, STARTING, read_endpoint
 from parley.engine.models import ModelEntry, load_models, named_model
 from parley.engine.supervisor import temporary_engine
 from parley.errors import EngineError
-from support.commands import end, line
+from support.commands import end, line, wait_until
 
 pytestmark = [
     pytest.mark.promise(
@@ -112,10 +111,7 @@ def test_it_ends_with_its_parent() -> None:
     pid = read_endpoint(ENDPOINT).pid
     parent.kill()
     parent.communicate(timeout=30)  # the server has the other end of its output
-    until = time.monotonic() + 30
-    while Path(f"/proc/{pid}").exists():
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    wait_until(lambda: not Path(f"/proc/{pid}").exists())
     assert not ENDPOINT.exists()
 
 

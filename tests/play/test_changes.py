@@ -3,24 +3,18 @@
 import pytest
 
 from parley.play.changes import changes_of, diff, former_lines
-from parley.play.simulate import simulate
 from parley.progress.screen import status
 from parley.study import Study
 from support.answering import record_with_model
-from support.studies import StudyFactory
+from support.studies import StudyFactory, play_all
 
 pytestmark = pytest.mark.promise("`parley diff` says which keys changed, and what is kept, to be played or left over.")
-
-
-def play(study: Study) -> None:
-    for simulation in study.simulations():
-        simulate(study, simulation.record(study.name), [], 1.0)
 
 
 @pytest.fixture
 def before(study_factory: StudyFactory) -> Study:
     study = study_factory({"n": [3, 4]}, seeds=2, parameters={"max_rounds": 5})
-    play(study)
+    play_all(study)
     return study
 
 
@@ -47,7 +41,7 @@ def test_a_changed_parameter_is_told_with_both_values(before: Study, study_facto
     assert [found[key] for key in ("max_rounds", "value_max")] == [["5", "4", "4"], ["50", "40", "4"]]
     assert (found["kept"][0], found["missing"][0], found["left"][1]) == ("0", "6", "4")
     assert "parley prune small.yaml" in " ".join(found["left"])
-    play(study)
+    play_all(study)
     assert numbers(study) == (6, 0)
     assert told(study)[0].startswith(former), "they are still there"
     assert list(status(study))[1].startswith(former)
@@ -96,7 +90,7 @@ def test_what_is_gone_or_varied_is_told_with_all_its_values(before: Study, study
 
 def test_two_grids_are_compared_condition_by_condition(study_factory: StudyFactory) -> None:
     majority = {"model": "majority", "n": [3, 4]}
-    play(study_factory(majority, {"model": "stubborn", "n": [3, 4]}, seeds=2))
+    play_all(study_factory(majority, {"model": "stubborn", "n": [3, 4]}, seeds=2))
     changed = study_factory(majority, {"model": "stubborn", "n": [3, 5]}, seeds=2)
     assert told(changed) == ["2 records of a former configuration (n 4, now 5)"]
     found = table(changed)

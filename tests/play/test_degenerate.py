@@ -2,15 +2,12 @@
 
 import json
 import math
-import shutil
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from parley import paths
 from parley.analysis.conditions import degenerate_warnings
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
@@ -25,7 +22,6 @@ from parley.policies import Ask, Completion
 from parley.policies.reply_text import parse_reply
 from parley.report.html import ReportLinks
 from parley.report.sections import condition_table
-from parley.study import Study
 from support.answering import SeedPolicy, record_with_model
 from support.playing import CHOICES, new_consensus, new_deliberation, new_hunt
 from support.studies import StudyFactory
@@ -161,34 +157,19 @@ def test_a_record_counts_the_replies_of_models_alone(study_factory: StudyFactory
 # Tables and reports of a study of models
 
 
-@pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("played") / "results"
-
-
-@pytest.fixture
-def study(study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch, played: Path) -> Study:
-    """A study whose first condition is clean, whose second is not, and whose third does not tell.
-
-    It is played and summarized once: each test has a copy.
-    """
+def test_tables_count_them_by_condition_and_one_is_warned_of_from_two_percent(
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first condition is clean, the second is not, and the third does not tell."""
     study = study_factory({"model": "tiny", "n": [3, 4, 5]}, parameters={"max_rounds": 1}, seeds=2)
-    if not played.exists():
-        for simulation in study.simulations():
-            n = simulation.condition.axes["n"]
-            with monkeypatch.context() as patch:
-                if n == 5:
-                    patch.setattr("parley.play.record_content.count_degenerate", lambda exchanges: None)
-                record_with_model(simulation, policy=_Saying("," if n == 4 else "Move."))
-        summarize(study)
-        shutil.copytree(paths.RESULTS, played)
-    else:
-        shutil.copytree(played, paths.RESULTS)
-    return study
-
-
-def test_tables_and_metrics_count_them_by_condition_and_lack_what_no_record_tells(study: Study) -> None:
-    conditions = read_table("small", "conditions").sort_values("n")
+    for simulation in study.simulations():
+        n = simulation.condition.axes["n"]
+        with monkeypatch.context() as patch:
+            if n == 5:
+                patch.setattr("parley.play.record_content.count_degenerate", lambda exchanges: None)
+            record_with_model(simulation, policy=_Saying("," if n == 4 else "Move."))
+    summarize(study)
+    conditions = read_table("small", "conditions").sort_values("n", ignore_index=True)
     clean, bad, untold = (row for _, row in conditions.iterrows())
     assert (clean[ASKED], clean["degenerate"], clean["degenerate_rate"]) == (12, 0, 0.0)
     assert (bad[ASKED], bad["degenerate"], bad["degenerate_no_letter"], bad["degenerate_rate"]) == (16, 8, 8, 0.5)
@@ -200,9 +181,6 @@ def test_tables_and_metrics_count_them_by_condition_and_lack_what_no_record_tell
     outcomes = read_table("small", "outcomes").query("n == 4")
     assert set(outcomes["degenerate_rate"]) == {0.5}
 
-
-def test_a_condition_is_warned_of_from_two_percent(study: Study) -> None:
-    conditions = read_table("small", "conditions").sort_values("n", ignore_index=True)
     [line] = degenerate_warnings(conditions, study.axes)
     assert line.startswith("model=tiny, n=4, b=0, prompt=may_exist: 50.0% of 16 replies")
     for rate, warned in ((0.0199, False), (0.02, True)):

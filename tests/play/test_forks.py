@@ -6,11 +6,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from click.testing import CliRunner
 
 from parley import paths
-from parley.cli import commands
-from parley.errors import ParleyError, RecordError, UsageError
+from parley.errors import RecordError, UsageError
 from parley.imports.import_games import import_games
 from parley.play.forks import forked_policies
 from parley.play.journal import Journal
@@ -24,6 +22,7 @@ from parley.study.condition import SCRIPTED
 from parley.study.recorded import label
 from parley.study.study_file import Change
 from support.answering import SeedPolicy, StandInService, record_with_model
+from support.commands import Parley, one_line_error
 from support.records import forge, reply_lines, write_lines
 from support.studies import OWN_GAME, StudyFactory, bring
 
@@ -32,6 +31,13 @@ DRAWING = {"model": "random", "n": 4, "b": 1, "byzantine": "random"}
 
 def forks_of(record: Path, *changes: str, at: str = "2", repeats: int = 1, anew: bool = True) -> Study:
     return study_of_record(record, [at], changes, repeats, None, anew)
+
+
+def study_of_forks(change: Any = "none", game: str = "consensus", **fork: Any) -> Study:
+    """Write a study of forks at round 2 of what `small` played, and load it."""
+    content = {"of": "small", "at": 2, "change": change, "repeats": 1, **fork}
+    Path("forks.yaml").write_text(yaml.safe_dump({"game": game, "fork": content}))
+    return load_study(Path("forks.yaml"), needs_weights=False)
 
 
 @pytest.fixture
@@ -61,9 +67,7 @@ def test_a_model_is_asked_for_nothing_that_the_record_has(study_factory: StudyFa
     study = study_factory({"model": "tiny", "n": 3}, parameters={"max_rounds": 3, "stop_threshold": 1})
     [simulation] = study.simulations()
     record = record_with_model(simulation)
-    content = {"game": "consensus", "fork": {"of": "small", "at": 2, "change": "none", "repeats": 1}}
-    Path("forks.yaml").write_text(yaml.safe_dump(content))
-    [fork] = load_study(Path("forks.yaml"), needs_weights=False).simulations()
+    [fork] = study_of_forks().simulations()
 
     asked: list[int] = []
 
@@ -95,9 +99,7 @@ CHANGES = [
 
 @pytest.mark.promise("A fork's record says what was given, and replays identically without the study or its parent.")
 def test_records_of_forks_replay(record: Path) -> None:
-    content = {"of": "small", "at": [2], "change": [yaml.safe_load(change) for change in CHANGES], "repeats": 2}
-    Path("forks.yaml").write_text(yaml.safe_dump({"game": "consensus", "fork": content}))
-    study = load_study(Path("forks.yaml"))
+    study = study_of_forks([yaml.safe_load(change) for change in CHANGES], repeats=2)
     simulate_shard(study, SCRIPTED, 0)
     parent = read_summary(record)
     record.unlink()
@@ -156,9 +158,7 @@ def test_the_id_of_a_fork_follows_from_parent_point_change_and_repeat(record: Pa
     assert others[0][0] == ids("none")[0]
     assert len({each for found in others for each in found}) == 5
     forge(record, None, lambda meta: meta.update(digest="0" * 64))
-    content = {"game": "consensus", "fork": {"of": str(record), "at": 2, "change": "none", "repeats": 1}}
-    Path("forks.yaml").write_text(yaml.safe_dump(content))
-    [other] = load_study(Path("forks.yaml")).simulations()
+    [other] = study_of_forks(of=str(record)).simulations()
     assert other.id not in others[0]
     with pytest.raises(RecordError, match="cannot be replayed"):
         forks_of(record, "none")
@@ -171,9 +171,7 @@ def test_a_game_of_the_users_own_has_forks(folder: Path) -> None:
     grid = {"model": "match_others", "n": 3, "b": 1, "byzantine": "free_ride", "prompt": "plain"}
     Path("small.yaml").write_text(yaml.safe_dump({"game": game, "grids": [grid]}))
     simulate_shard(load_study(Path("small.yaml")), SCRIPTED, 0)
-    fork = {"of": "small", "at": 2, "change": ["none", {"swap": {"seat": "byzantine", "to": "cooperate"}}]}
-    Path("forks.yaml").write_text(yaml.safe_dump({"game": game, "fork": {**fork, "repeats": 1}}))
-    study = load_study(Path("forks.yaml"))
+    study = study_of_forks(["none", {"swap": {"seat": "byzantine", "to": "cooperate"}}], game)
     simulate_shard(study, SCRIPTED, 0)
     given = [read_summary(simulation.record("forks")).outcome["metrics"] for simulation in study.simulations()]
     assert given[0] != given[1]
@@ -197,11 +195,10 @@ REFUSED: list[tuple[str, str, str]] = [
 
 
 @pytest.mark.parametrize(("at", "change", "said"), REFUSED)
-def test_a_change_that_cannot_be_is_refused_in_one_line(record: Path, at: str, change: str, said: str) -> None:
-    result = CliRunner().invoke(commands, ["fork", str(record), "--at", at, "--change", change])
-    assert isinstance(result.exception, ParleyError)
-    assert said in str(result.exception)
-    assert "\n" not in str(result.exception)
+def test_a_change_that_cannot_be_is_refused_in_one_line(
+    record: Path, parley: Parley, at: str, change: str, said: str
+) -> None:
+    assert said in one_line_error(parley("fork", record, "--at", at, "--change", change), 2)
 
 
 def test_what_cannot_be_said_at_one_of_the_points_is_refused_before_anything_is_played(record: Path) -> None:
@@ -218,24 +215,17 @@ def test_replies_that_a_fork_keeps_of_its_phase_are_not_to_be_asked_for(record: 
     assert anew.parent.left - kept.parent.left == 4  # votes
 
 
-def test_by_hand_both_ends_are_shown(record: Path) -> None:
-    result = CliRunner().invoke(
-        commands, ["fork", str(record), "--at", "1", "--change", "none", "--same-seeds"], catch_exceptions=False
-    )
-    assert "the same, byte for byte" in result.output
-    assert "1 of 1 forks end as the recorded game did" in result.output
-    silenced = CliRunner().invoke(
-        commands, ["fork", str(record), "--at", "2", "--change", "silence: byzantine"], catch_exceptions=False
-    )
-    assert "silenced" in silenced.output
-    assert "invalid_json" not in silenced.output
-    planned = CliRunner().invoke(commands, ["scan", str(record), "--plan"], catch_exceptions=False)
-    assert "replies to ask for" in planned.output
-    assert "influence" not in planned.output
-    scanned = CliRunner().invoke(
-        commands, ["scan", str(record), "--at", "2:vote", "--repeats", "2", "--json"], catch_exceptions=False
-    )
-    assert scanned.output.count('"influence"') == 4
+def test_by_hand_both_ends_are_shown(record: Path, parley: Parley) -> None:
+    same = parley("fork", record, "--at", 1, "--change", "none", "--same-seeds").out
+    assert "the same, byte for byte" in same
+    assert "1 of 1 forks end as the recorded game did" in same
+    silenced = parley("fork", record, "--at", 2, "--change", "silence: byzantine").out
+    assert "silenced" in silenced
+    assert "invalid_json" not in silenced
+    planned = parley("scan", record, "--plan").out
+    assert "replies to ask for" in planned
+    assert "influence" not in planned
+    assert parley("scan", record, "--at", "2:vote", "--repeats", 2, "--json").out.count('"influence"') == 4
 
 
 def test_a_game_that_others_played_has_forks_of_whoever_is_known(folder: Path) -> None:
@@ -257,9 +247,7 @@ def test_a_fork_of_a_service_goes_on_from_its_journal(study_factory: StudyFactor
     models = {"tiny": {"source": {"url": server.url, "served": "owner/Tiny-1B"}}}
     parameters = {"max_rounds": 4, "stop_threshold": 1}
     simulate_shard(study_factory({"model": "tiny", "n": 3}, models=models, parameters=parameters), "services", 0)
-    fork = {"of": "small", "at": 2, "change": "none", "repeats": 1}
-    Path("forks.yaml").write_text(yaml.safe_dump({"game": "consensus", "fork": fork}))
-    study = load_study(Path("forks.yaml"))
+    study = study_of_forks()
     [simulation] = study.simulations()
     record = simulation.record("forks")
     before = len(server.bodies)

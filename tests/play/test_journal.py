@@ -206,19 +206,13 @@ def test_an_answer_to_another_question_is_refused(tmp_path: Path) -> None:
 # After the end
 
 
-@pytest.fixture
-def record(study_factory: StudyFactory) -> Path:
-    """A finished record with its journal, both made by hand."""
-    path = next(study_factory().simulations()).record("small")
-    path.parent.mkdir(parents=True)
-    path.write_bytes(b"the record")
-    write(paths.journal(path), an_entry())
-    return path
-
-
-def test_the_journal_of_a_finished_simulation_goes_and_those_of_others_stay(record: Path) -> None:
+def test_the_journal_of_a_finished_simulation_goes_and_those_of_others_stay(study_factory: StudyFactory) -> None:
+    record = next(study_factory().simulations()).record("small")
+    record.parent.mkdir(parents=True)
+    record.write_bytes(b"the record")
     other = paths.journal(record).with_name("seed=1.jsonl")
-    write(other, an_entry())
+    for path in (paths.journal(record), other):
+        write(path, an_entry())
     leftover = record.with_name(f".{record.name}.12.tmp")
     leftover.write_bytes(b"half of")
     delete_journal(record, "e" * 64)  # of another simulation

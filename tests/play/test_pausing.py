@@ -11,10 +11,11 @@ from parley.errors import EngineError, PausedError, RecordError
 from parley.play.degenerate import REMEDIES
 from parley.play.pausing import GO_ON, clear_pauses, paused_lines
 from parley.play.record_store import played_part
-from parley.play.simulate import simulate, simulate_shard
+from parley.play.simulate import simulate_shard
 from parley.policies import FAILURE_CLASSES
 from parley.study import Study, load_study
 from support.answering import StandInService, as_recorded, completion
+from support.studies import play_all
 from support.workflows import write_served
 
 FENCED = "```json\n{}\n```"
@@ -67,8 +68,7 @@ def test_a_model_of_which_no_reply_can_be_used_pauses_before_it_costs_more(
     simulate_shard(study, "services", 0)
     assert all(s.record("small").exists() for s in study.simulations() if s.condition.models)
     assert paths.paused("small", "").parent.exists()
-    for simulation in study.simulations():
-        simulate(study, simulation.record("small"), [], 5.0)
+    play_all(study)
     summarize(study)
     assert not paths.paused("small", "").parent.exists()  # of a finished study nothing is left
 

@@ -15,28 +15,19 @@ from parley.errors import JournalError, UsageError
 from parley.files import checked_line, hold_lock, temporary_name, try_lock
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.play.journal import Journal
-from parley.play.simulate import simulate
 from parley.play.stale_records import prunable, prune
 from parley.study import Study
 from support.records import forge
-from support.studies import StudyFactory
+from support.studies import StudyFactory, play_all
 
 pytestmark = pytest.mark.promise("Pruning removes what a study no longer has, and nothing else.")
-
-
-def play(study: Study) -> list[Path]:
-    """Play all of a study; return the records."""
-    records = [simulation.record(study.name) for simulation in study.simulations()]
-    for record in records:
-        simulate(study, record, [], 1.0)
-    return records
 
 
 @pytest.fixture
 def pruned(study_factory: StudyFactory) -> Study:
     """A study with one record and one journal of a former configuration."""
     old = study_factory(parameters={"max_rounds": 3})
-    [record] = play(old)
+    [record] = play_all(old)
     with Journal(paths.journal(record), next(old.simulations()).id):
         pass
     return study_factory(parameters={"max_rounds": 4})
@@ -49,9 +40,9 @@ def folders(study: Study) -> tuple[Path, Path]:
 
 
 def test_former_records_go_and_current_ones_stay(study_factory: StudyFactory) -> None:
-    stale = play(study_factory(seeds=2, parameters={"max_rounds": 3}))
+    stale = play_all(study_factory(seeds=2, parameters={"max_rounds": 3}))
     new = study_factory(seeds=1, parameters={"max_rounds": 4})
-    [current] = play(new)
+    [current] = play_all(new)
     offered = prunable(new)
     assert offered == sorted(stale)
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -11,13 +10,12 @@ import pytest
 from parley.errors import BudgetError
 from parley.play.record import read_record, read_summary
 from parley.play.replay import replay
-from parley.play.simulate import simulate
 from parley.play.spending import spending_line
 from parley.report.explorer.game import recorded_attempts
 from parley.report.explorer.selection import ShownFile
 from parley.study import Study
 from support.answering import SERVED, VARIABLE, StandInService, as_recorded, completion, recorded_reply
-from support.studies import StudyFactory
+from support.studies import StudyFactory, play_all
 
 pytestmark = pytest.mark.promise("Reasoning is recorded and counted in the budget, and no agent sees it.")
 
@@ -49,21 +47,11 @@ def make(study_factory: StudyFactory, server: StandInService) -> Make:
     return made
 
 
-def record_of(study: Study) -> Path:
-    return next(study.simulations()).record("small")
-
-
-def play(study: Study) -> Path:
-    record = record_of(study)
-    simulate(study, record, [], 60.0)
-    return record
-
-
 @pytest.mark.slow
 def test_reasoning_is_recorded_and_no_agent_sees_it_and_it_changes_nothing(make: Make, server: StandInService) -> None:
     longer = {"max_rounds": 3, "stop_threshold": 1}
     study = make({"reasoning_effort": "low", "reasoning_tokens": 500}, parameters=longer)
-    record = play(study)
+    [record] = play_all(study)
     rows = pq.read_table(record, partitioning=None).to_pylist()
     assert len(rows) > 6
     for row in rows:
@@ -77,7 +65,7 @@ def test_reasoning_is_recorded_and_no_agent_sees_it_and_it_changes_nothing(make:
     assert {body["max_tokens"] for body in server.bodies} == {800, 700}  # 300 and 200 of a reply
     record.unlink()
     server.answer = as_recorded
-    assert read_summary(play(study)).digest == summary.digest
+    assert read_summary(*play_all(study)).digest == summary.digest
 
 
 @pytest.mark.slow
@@ -89,7 +77,7 @@ def test_tags_in_a_reply_in_free_text_are_seen_by_no_agent(make: Make, server: S
 
     server.answer = answer
     asked = {"max_rounds": 2, "stop_threshold": 1, "reply_format": "two_steps"}
-    record = play(make({"think_tags": True}, parameters=asked))
+    [record] = play_all(make({"think_tags": True}, parameters=asked))
     rows = pq.read_table(record, partitioning=None).to_pylist()
     assert {row["reasoning"] is None for row in rows} == {False, True}
     said = json.dumps([body["messages"] for body in server.bodies])
@@ -106,7 +94,7 @@ def test_a_code_fence_comes_off_before_a_reply_is_read(make: Make, server: Stand
         server.answer = lambda body, fence=fence: completion(
             fence.format(recorded_reply(body)[0]), recorded_reply(body)[1]
         )
-        record = play(study)
+        [record] = play_all(study)
         rows = pq.read_table(record, partitioning=None).to_pylist()
         assert {row["text"].startswith("```") for row in rows} == {fence != "{}"}
         assert replay(record).identical
@@ -124,10 +112,10 @@ def test_reasoning_is_in_the_budget_before_and_after(make: Make, server: StandIn
     # A request can use some 3,000 tokens without reasoning.
     study = make({"reasoning_tokens": 50_000}, budget={"tokens": 40_000})
     with pytest.raises(BudgetError, match=r"the next request may use 5[0-9],[0-9]{3} tokens"):
-        play(study)
+        play_all(study)
     assert server.bodies == []
     study = make({"reasoning_tokens": 50_000}, budget={"tokens": 400_000})
-    play(study)
+    play_all(study)
     assert spending_line(study) == f"budget: {137 * len(server.bodies):,} of 400,000 tokens spent"
 
 

@@ -20,6 +20,7 @@ from parley.play.record import read_record, write_record
 from parley.play.record_content import SCHEMA
 from support import REPOSITORY
 from support.playing import play_of
+from support.records import with_metadata
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("A record that would unpack to gigabytes is refused by a small process.")
@@ -59,14 +60,6 @@ def with_texts(path: Path, texts: pa.Array) -> pa.Table:
     return repeated.set_column(SCHEMA.get_field_index("text"), SCHEMA.field("text"), texts).cast(SCHEMA)
 
 
-def with_metadata(path: Path, key: bytes, text: bytes, to: Path | None = None) -> None:
-    table = pq.read_table(path, partitioning=None)
-    metadata = {**table.schema.metadata, key: text}
-    metadata[record.CHECK_KEY] = record.checksum(metadata)
-    rows = table.replace_schema_metadata(metadata)
-    pq.write_table(rows, to or path, compression="zstd", write_page_checksum=True)
-
-
 def make_hostile(path: Path) -> dict[str, str]:
     """Write files beside a record that unpack to much more than they are; return what each is refused for."""
     trace = b"parley_trace"
@@ -95,14 +88,14 @@ def make_hostile(path: Path) -> dict[str, str]:
     for name, (words, rows, how) in pages.items():
         found[str(with_pages(path, rows, path.with_name(f"{name}.parquet"), **how))] = words
     for name, (key, text, words) in metadata.items():
-        with_metadata(path, key, text, path.with_name(f"{name}.parquet"))
-        found[str(path.with_name(f"{name}.parquet"))] = words
+        found[str(with_metadata(path, key, text, name))] = words
     content = path.read_bytes()
     footer = path.with_name("footer.parquet")
     footer.write_bytes(content[:-8] + (2**31 - 1).to_bytes(4, "little") + b"PAR1")
     return {**found, str(footer): "cut short or not Parquet"}
 
 
+# Says what each file was refused for, and each time how large the process had been, in MiB.
 CHILD = """
 import re, sys
 from pathlib import Path
@@ -117,17 +110,12 @@ for path in sys.argv[1:]:
 """
 
 
-def replayed_by_a_child(*files: Path | str) -> list[str]:
-    """Return what each file was refused for, and each time how large the process had been, in MiB."""
-    command = [sys.executable, "-c", CHILD, *map(str, files)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout.splitlines()
-
-
 @pytest.mark.rare
 def test_records_that_unpack_to_gigabytes_are_read_or_refused_by_a_small_process(path: Path) -> None:
     expected = make_hostile(path)
     files = sorted(expected, key=lambda file: Path(file).stat().st_size)
-    told = replayed_by_a_child(*files)
+    command = [sys.executable, "-c", CHILD, *files]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout.splitlines()
     for file, refusal, size in zip(files, told[::2], told[1::2], strict=True):
         assert refusal.startswith(f"{file}: ")
         assert expected[file] in refusal

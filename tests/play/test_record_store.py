@@ -7,15 +7,13 @@ import pyarrow.dataset as ds
 
 from parley import paths
 from parley.play.record_store import write_conditions
-from parley.play.simulate import simulate
-from support.studies import StudyFactory
+from support.studies import StudyFactory, play_all
 
 
 def test_plain_readers_join_what_the_path_does_not_say(study_factory: StudyFactory) -> None:
     vary = {"topology": ["ring", {"kind": "edges", "edges": [[1, 2]]}], "max_rounds": [1, 2]}
     study = study_factory({"b": [0, 1], "byzantine": "random", "vary": vary}, seeds=1, parameters={"value_max": 9})
-    for simulation in study.simulations():
-        simulate(study, simulation.record(study.name), [], 1.0)
+    play_all(study)
     records = ds.dataset(paths.simulations(study.name), partitioning="hive").to_table(columns=["id", "spec"])
     joined = pd.read_parquet(paths.conditions(study.name)).merge(records.to_pandas().drop_duplicates(), on="spec")
     assert len(joined) == 8

@@ -90,19 +90,14 @@ def test_a_finished_simulation_is_left_alone_and_a_deleted_record_brought_back(
     assert (record.read_bytes(), record.stat().st_mtime_ns) == before
 
 
-def lost(record: Path) -> Path:
-    """Delete a record; return where its journal is."""
-    record.unlink()
-    return paths.journal(record)
-
-
 @pytest.mark.promise("A simulation that died goes on from its journal.")
 def test_a_simulation_that_died_goes_on_from_its_journal_or_anew_without_it(study: Study, first: Simulation) -> None:
     record = first.record("small")
     run(study, record)
     digest, entries = read_summary(record).digest, len(read_record(record)[1])
+    journal = paths.journal(record)
     for round_number, is_there in ((1, True), (2, True), (2, False)):
-        journal = lost(record)
+        record.unlink()
         kept = play_until(first, journal, round_number)
         assert kept == 8 * (round_number - 1)
         if not is_there:

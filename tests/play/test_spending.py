@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,15 +19,15 @@ from parley.errors import BudgetError, JournalError
 from parley.files import checked_line
 from parley.play.journal import Journal, journaled
 from parley.play.record import read_record, read_summary
-from parley.play.simulate import simulate, simulate_shard
+from parley.play.simulate import simulate_shard
 from parley.play.spending import budget_of, refused_line, spending_line, spent_before
 from parley.progress.follow import Progress
 from parley.progress.screen import status
 from parley.study import Study
 from parley.study.condition import SERVICES
 from support.answering import KEY, SERVED, VARIABLE, StandInService, as_recorded, completion
-from support.commands import Parley, heard
-from support.studies import StudyFactory, records
+from support.commands import Parley, heard, wait_until
+from support.studies import StudyFactory, play_all, records_of
 
 pytestmark = pytest.mark.promise(
     "A budget stops a study cleanly, can be raised, and is never overspent, however processes die."
@@ -55,13 +54,8 @@ def make(study_factory: StudyFactory, server: StandInService) -> Make:
     return made
 
 
-def play(study: Study) -> None:
-    for record in records(study):
-        simulate(study, record, [], 60.0)
-
-
 def digests(study: Study) -> list[str]:
-    return [read_summary(record).digest for record in records(study)]
+    return [read_summary(record).digest for record in records_of(study)]
 
 
 def total() -> int:
@@ -74,7 +68,7 @@ def undisturbed(make: Make, tmp_path_factory: pytest.TempPathFactory, monkeypatc
     with monkeypatch.context() as other:
         other.chdir(tmp_path_factory.mktemp("undisturbed"))
         study = make()
-        play(study)
+        play_all(study)
         return digests(study)
 
 
@@ -87,17 +81,17 @@ def test_a_spent_budget_stops_and_a_raised_one_goes_on_to_the_same_end(
     study = make({"tokens": 3200})  # one request can use about 3000 tokens, and uses 107
     for _ in range(2):
         with pytest.raises(BudgetError) as caught:
-            play(study)
+            play_all(study)
     answered = len(server.bodies)
     assert 0 < answered < asked
-    assert len(journaled(paths.journal(records(study)[0]))) == answered  # nothing was asked again, nor anything new
+    assert len(journaled(paths.journal(records_of(study)[0]))) == answered  # nothing was asked again, nor anything new
     told = str(caught.value)
     assert told.startswith(f"the budget of small is spent: {answered * 107:,} of 3,200 tokens spent")
     assert refused_line(study) == told
 
     raised = make({"tokens": 100_000})
     with heard() as said:
-        play(raised)
+        play_all(raised)
     assert said[0] == f"going on from the journal: {answered} replies"
     assert len(server.bodies) == asked
     assert digests(raised) == undisturbed
@@ -108,7 +102,7 @@ def test_a_spent_budget_stops_and_a_raised_one_goes_on_to_the_same_end(
 def test_money_is_counted_by_price_also_of_cached_tokens(make: Make, server: StandInService) -> None:
     server.answer = lambda body: completion(as_recorded(body)[1]["choices"][0]["message"]["content"], cached=40)
     study = make({"cost": 1.0, "tokens": 10**6})
-    play(study)
+    play_all(study)
     calls = len(server.bodies)
     money = calls * (60 * 2.0 + 40 * 1.0 + 7 * 8.0) / 1e6
     assert spending_line(study) == f"budget: {calls * 107:,} of 1,000,000 tokens and {money:.4f} of 1 in money spent"
@@ -117,7 +111,7 @@ def test_money_is_counted_by_price_also_of_cached_tokens(make: Make, server: Sta
     assert "0.0000 of 1 in money" in str(spending_line(cheaper)), "prices of today count"
     little = make({"cost": money + 0.001}, seeds=2)
     with pytest.raises(BudgetError, match=r"of 0\.00\d+ in money spent, and the next request may cost 0\.00"):
-        play(little)
+        play_all(little)
 
 
 def dearest(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
@@ -127,26 +121,13 @@ def dearest(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
     return status_, answer | {"usage": {"prompt_tokens": size, "completion_tokens": body["max_tokens"]}}
 
 
-def start(study: Study) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-m", "parley.cli", "simulate", "small.yaml", str(records(study)[0])]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-
-
-def used_by(server: StandInService) -> tuple[list[int], float]:
-    """Return the tokens of each request that was sent, and what all of them cost."""
-    used = [dearest(body)[1]["usage"] for body in server.bodies]
-    money = sum(usage["prompt_tokens"] * 2e-6 + usage["completion_tokens"] * 8e-6 for usage in used)
-    return [usage["prompt_tokens"] + usage["completion_tokens"] for usage in used], money
-
-
 def test_many_games_at_once_do_not_spend_more_than_there_is(make: Make, server: StandInService) -> None:
     """Each request uses all that it can, so what is set aside is just enough."""
     server.answer = dearest
     server.seconds = 0.02
     with pytest.raises(BudgetError, match="the budget of small is spent"):
         simulate_shard(make({"tokens": 20_000}, rounds=6, seeds=2), SERVICES, 0)
-    tokens, _ = used_by(server)
+    tokens = [sum(dearest(body)[1]["usage"].values()) for body in server.bodies]
     assert sum(tokens) == total()
     assert 20_000 - 2 * max(tokens) < sum(tokens) <= 20_000
 
@@ -192,9 +173,9 @@ def test_what_is_in_flight_when_the_budget_ends_is_answered_and_journaled(make: 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Budget, "_settle", settle)
         with pytest.raises(BudgetError, match="1,000,001 of 7,500 tokens spent"):
-            play(study)
+            play_all(study)
     assert len(arrived) == 2
-    kept = {entry.seed for entry in journaled(paths.journal(records(study)[0]))}
+    kept = {entry.seed for entry in journaled(paths.journal(records_of(study)[0]))}
     assert set(arrived) <= kept
 
 
@@ -220,13 +201,13 @@ def test_a_killed_process_leaves_its_requests_as_spent_and_the_same_command_goes
 
     server.answer = answer
     study = make({"tokens": 10**6})
-    process = start(study)
-    journal = paths.journal(records(study)[0])
-    end = time.monotonic() + 120
+    [record] = records_of(study)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-m", "parley.cli", "simulate", "small.yaml", str(record)]
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    journal = paths.journal(record)
     # All three of the second phase wait for an answer: nothing else can be on its way when the process dies.
-    while len(stuck) < 3 or len(journaled(journal)) < len(given):
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    wait_until(lambda: len(stuck) >= 3 and len(journaled(journal)) >= len(given))
     process.send_signal(signal.SIGKILL)
     process.communicate()
     server.answer = as_recorded
@@ -239,7 +220,7 @@ def test_a_killed_process_leaves_its_requests_as_spent_and_the_same_command_goes
     progress = Progress(study, clock=lambda: 1e9)  # no time passes between its looks
     left = progress.look()
     assert (left.answered[0], left.spent) == (len(answered), spending_line(study))
-    play(study)
+    play_all(study)
     assert digests(study) == undisturbed
     assert len(server.bodies) == sent + asked - len(answered)
     assert total() == asked * 107 + lost
@@ -248,7 +229,7 @@ def test_a_killed_process_leaves_its_requests_as_spent_and_the_same_command_goes
 
 @pytest.mark.slow
 def test_a_damaged_file_is_named(make: Make, server: StandInService) -> None:
-    play(make({"tokens": 10**6}))
+    play_all(make({"tokens": 10**6}))
     more = make({"tokens": 10**6}, seeds=2)
     file = paths.spent("small")
     with file.open("ab") as cut_off:
@@ -258,17 +239,17 @@ def test_a_damaged_file_is_named(make: Make, server: StandInService) -> None:
     for damaged in (b"nothing\n" * 2000, forged):
         file.write_bytes(damaged)
         with pytest.raises(JournalError, match=r"spent\.jsonl: is damaged; delete it"):
-            play(more)
+            play_all(more)
 
 
 @pytest.mark.slow
 def test_a_budget_that_comes_later_counts_what_was_spent_before(make: Make, server: StandInService) -> None:
-    play(make())  # a record
-    play(make(rounds=1))  # of a former configuration
+    play_all(make())  # a record
+    play_all(make(rounds=1))  # of a former configuration
     server.answer = lambda body: (400, {}) if len(server.bodies) % 5 == 0 else as_recorded(body)
     study = make(seeds=3)
     with pytest.raises(Exception, match="answered 400"):
-        play(study)  # a journal
+        play_all(study)  # a journal
     server.answer = as_recorded
     journals = [journaled(path) for path in paths.journals("small").rglob("*.jsonl")]
     calls = [read_summary(path).telemetry["calls"] for path in paths.simulations("small").rglob("*.parquet")]
@@ -278,9 +259,9 @@ def test_a_budget_that_comes_later_counts_what_was_spent_before(make: Make, serv
     limited = make({"tokens": spent + 10, "cost": 1}, seeds=3)
     assert f"{spent:,} of {spent + 10:,} tokens" in str(spending_line(limited))
     with pytest.raises(BudgetError, match=f"{spent:,} of {spent + 10:,} tokens and"):
-        play(limited)
+        play_all(limited)
     asked = len(server.bodies)
-    play(make({"tokens": 10**6}, seeds=3))
+    play_all(make({"tokens": 10**6}, seeds=3))
     assert total() == spent + 107 * (len(server.bodies) - asked)
 
 
@@ -289,23 +270,23 @@ def test_a_record_counts_once_beside_its_journal_and_only_where_there_is_a_budge
     make: Make, server: StandInService
 ) -> None:
     study = make()
-    play(study)
+    play_all(study)
     assert not paths.spent("small").exists()
-    [record] = records(study)
+    [record] = records_of(study)
     [simulation] = study.simulations()
     with Journal(paths.journal(record), simulation.id) as journal:  # its process died right after it wrote the record
         for entry in read_record(record)[1]:
             journal.append(entry)
     assert spent_before(study).total == 107 * len(server.bodies)
-    play(make({"tokens": 10**6}, seeds=2))
-    play(make(seeds=3))  # what is played without a budget counts when there is one again
-    play(make({"tokens": 10**6}, seeds=4))
+    play_all(make({"tokens": 10**6}, seeds=2))
+    play_all(make(seeds=3))  # what is played without a budget counts when there is one again
+    play_all(make({"tokens": 10**6}, seeds=4))
     assert total() == 107 * len(server.bodies)
 
 
 def test_a_service_that_does_not_tell_what_was_used_is_counted_at_most(make: Make, server: StandInService) -> None:
     server.answer = lambda body: (200, {**as_recorded(body)[1], "usage": None})
-    play(make({"tokens": 10**6}))
+    play_all(make({"tokens": 10**6}))
     most = sum(len(content) + json.loads(content)["max_tokens"] for content in server.contents)
     assert total() == most
 
@@ -328,9 +309,9 @@ def test_the_key_is_in_no_file_and_no_message_of_a_run_that_waits_and_stops(
     failures = [None, (429, {"error": f"{KEY} is too fast"}, {"Retry-After": "0"})]
     server.answer = lambda body: failures.pop() if failures else as_recorded(body)
     study = make({"tokens": 6_000}, limits={"concurrent": 1, "requests_per_minute": 500})
-    ran = parley("simulate", "small.yaml", records(study)[0])
+    ran = parley("simulate", "small.yaml", records_of(study)[0])
     make({"tokens": 10**6}, limits={"concurrent": 1})
-    again = parley("simulate", "small.yaml", records(study)[0])
+    again = parley("simulate", "small.yaml", records_of(study)[0])
     said = ran.out + ran.err + again.out + again.err
     assert (ran.status, again.status) == (1, 0)
     assert "[key] is too fast; trying again in" in said

@@ -1,8 +1,6 @@
 """Asking again, against a stand-in that answers on a Unix socket; tests/system/model asks the real model."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +25,7 @@ from support.answering import (
 )
 from support.commands import Parley, heard
 from support.playing import play_of
-from support.records import forge
+from support.records import Meta, forge
 from support.replies import FREELY, Answering
 from support.studies import StudyFactory
 
@@ -50,13 +48,9 @@ def simulation(study_factory: StudyFactory, lasting: list[int]) -> Simulation:
     grid = {"model": "tiny", "n": 4, "b": 1, "byzantine": "random"}
     study = study_factory(grid, models=MODELS, parameters={"max_rounds": 3, "stop_threshold": 1}, seeds=20)
     if not lasting:
-        lasting.append(next(one.seed for one in study.simulations() if lasts_three_rounds(one)))
+        played = ((one.seed, record_with_model(one, Path("tried.parquet"))) for one in study.simulations())
+        lasting.append(next(seed for seed, path in played if read_summary(path).outcome["rounds"] == 3))
     return Simulation(study.conditions[0], lasting[0])
-
-
-def lasts_three_rounds(simulation: Simulation) -> bool:
-    path = record_with_model(simulation, Path("tried.parquet"))
-    return bool(read_summary(path).outcome["rounds"] == 3)
 
 
 @pytest.fixture
@@ -117,26 +111,19 @@ def test_every_recorded_attempt_of_the_model_is_asked_as_it_was_and_answers_the_
     assert len({body["cache_salt"] for body in server.bodies}) == 2 * count + 2
 
 
-@contextmanager
-def slow_in_batches(folder: Path, count: int) -> Iterator[tuple[Path, Any]]:
-    """A stand-in that takes its time from the passes on in which requests are sent at once."""
-
-    def answer(body: dict[str, Any]) -> Any:
-        server.seconds = 0.1 if len(server.bodies) >= 3 * count else 0.0
-        return as_recorded(body)
-
-    with standing_in(folder, answer) as (endpoint, server):
-        yield endpoint, server
-
-
 @pytest.mark.slow
 def test_records_share_the_requests_in_flight_that_the_batch_says_or_their_engine_may_have_had(
     simulation: Simulation, tmp_path: Path
 ) -> None:
+    def answer(body: dict[str, Any]) -> Any:
+        """Take time from the passes on in which requests are sent at once."""
+        server.seconds = 0.1 if len(server.bodies) >= 3 * 8 else 0.0
+        return as_recorded(body)
+
     for at_once, batch, most in [(64, 5, 5), (7, None, 7)]:
         engine = {**ENGINE, "requests_at_once": at_once}
         paths = [record_with_model(simulation, Path(name), engine=engine) for name in ("a.parquet", "b.parquet")]
-        with slow_in_batches(tmp_path, 2 * 4) as (endpoint, server):
+        with standing_in(tmp_path, answer) as (endpoint, server):
             results = list(verify.verify(paths, [endpoint], Path("models.yaml"), batch, 4, 5.0))
         assert [(r.recorded.path, len(r.replies)) for r in results] == [(path, 4) for path in paths] * 4
         assert {result.batch for result in results} == {1, most}
@@ -203,14 +190,14 @@ def test_replies_in_other_formats_are_asked_as_they_were(
 # What cannot be asked
 
 
+def held_by(grammar: str) -> Meta:
+    """Say in a record that its replies were held to another grammar."""
+    return lambda meta: [group.update(grammar=grammar) for group in meta["simulation"]["groups"] if "grammar" in group]
+
+
 @pytest.mark.slow
 def test_replies_under_the_former_grammar_are_asked_again_under_it(simulation: Simulation, tmp_path: Path) -> None:
-    def formerly(meta: dict[str, Any]) -> None:
-        for group in meta["simulation"]["groups"]:
-            if "grammar" in group:
-                group["grammar"] = OF_OWN_SERVERS[1]
-
-    path = forge(record_with_model(simulation), meta=formerly)
+    path = forge(record_with_model(simulation), meta=held_by(OF_OWN_SERVERS[1]))
     with standing_in(tmp_path) as (endpoint, server):
         run(path, endpoint)
         lengths = {
@@ -226,18 +213,12 @@ def spoil_a_reply(rows: list[dict[str, Any]]) -> None:
     row["text"] = row["text"].replace("because", "despite")
 
 
-def held_by_another_grammar(meta: dict[str, Any]) -> None:
-    for group in meta["simulation"]["groups"]:
-        if "grammar" in group:
-            group["grammar"] = "xgrammar, JSON schema, white space up to 99"
-
-
 def test_what_cannot_be_asked_again_is_refused_before_anything_is_asked(
     study_factory: StudyFactory, simulation: Simulation, tmp_path: Path
 ) -> None:
     for how, words in [
         ({"rows": spoil_a_reply}, "does not replay, so what was asked is unknown: round"),
-        ({"meta": held_by_another_grammar}, "its replies were held to another .*white space up to 99"),
+        ({"meta": held_by("xgrammar, once")}, "its replies were held to another .*xgrammar, once"),
     ]:
         path = forge(record_with_model(simulation), **how)
         with standing_in(tmp_path) as (endpoint, server):

@@ -48,6 +48,16 @@ def edit(path: Path, rows: Rows) -> Path:
     return path
 
 
+def with_metadata(path: Path, key: bytes, text: bytes | None, name: str = "rewritten") -> Path:
+    """Write a record once more, beside it, with another text in its metadata or none, and a right checksum of that."""
+    table = pq.read_table(path, partitioning=None)
+    metadata = {at: value for at, value in {**table.schema.metadata, key: text}.items() if value is not None}
+    metadata[record.CHECK_KEY] = record.checksum(metadata)
+    other = path.with_name(f"{name}.parquet")
+    pq.write_table(table.replace_schema_metadata(metadata), other, compression="zstd", write_page_checksum=True)
+    return other
+
+
 # Games of our own making in the formats that can be imported: words "stag", actions as letters, a round a text
 
 

@@ -101,6 +101,14 @@ def study_of(*grids: dict[str, Any], name: str = "small", **content: Any) -> Stu
     return parley_study.load_study(file)
 
 
+def play_all(study: Study) -> list[Path]:
+    """Play all simulations of a study that needs no engine; return their records."""
+    files = records_of(study)
+    for file in files:
+        simulate(study, file, [], 1.0)
+    return files
+
+
 GRIDS = """
   - {model: [majority, random], n: [4, 6], b: 0, prompt: [may_exist, none_exist], seeds: 3}
   - {model: majority, honest: 4, b: [1, 3], prompt: may_exist, byzantine: random}
@@ -119,8 +127,7 @@ def make_study(
     )
     study = load_study(file)
     if play:
-        for simulation in study.simulations():
-            simulate(study, simulation.record(study.name), [], 1.0)
+        play_all(study)
         summarize(study)
     return study
 
@@ -234,11 +241,6 @@ MIXED: dict[str, Any] = {
 }
 
 
-def records(study: Study) -> list[Path]:
-    """Return where the records of a study are, or will be."""
-    return [simulation.record(study.name) for simulation in study.simulations()]
-
-
 def files_in(folder: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
 
@@ -252,6 +254,11 @@ def with_model(folder: Path) -> Path:
         for simulation in study.simulations():
             record_with_model(simulation, simulation.record("demo"))
     return folder / "config" / "models.yaml"
+
+
+def records_of(study: Study) -> list[Path]:
+    """Return where the records of a study are, or will be."""
+    return [simulation.record(study.name) for simulation in study.simulations()]
 
 
 # All that a study keeps, as text

@@ -82,8 +82,8 @@ MACHINE_ARGUMENTS: Mapping[str, str | tuple[str, ...]] = MappingProxyType(
 )
 # Switches of which vLLM knows no form with "no-"; false is what they are by themselves.
 ONLY_ON = frozenset(("aggregate-engine-logging", "disable-log-stats"))
-# A server's GPUs are shared by this many replicas, and by this many parts of each.
-_SHARES = ("data-parallel-size", "pipeline-parallel-size")
+# A server's GPUs are shared by this many replicas, and by this many parts of each; on a CPU there is one.
+SHARES = ("data-parallel-size", "pipeline-parallel-size")
 
 
 def argument_name(key: str) -> str:
@@ -110,17 +110,12 @@ def tensor_parallel(gpus: int, arguments: Mapping[str, Any]) -> int:
 
     Raises ValueError if its replicas and their parts leave GPUs over, or need more.
     """
-    shares = {name: int(value) for key, value in arguments.items() if (name := argument_name(key)) in _SHARES}
+    shares = {name: int(value) for key, value in arguments.items() if (name := argument_name(key)) in SHARES}
     several = math.prod(shares.values())
     if several < 1 or gpus % several:
         named = " and ".join(f"{name}: {share}" for name, share in shares.items())
         raise ValueError(f"gpus: {gpus} is all that a server uses, and {named} cannot share that; make it a multiple")
     return max(1, gpus // several)
-
-
-def is_parallel(key: str) -> bool:
-    """Whether an argument spreads a server over several GPUs; on a CPU there is one."""
-    return argument_name(key) in _SHARES
 
 
 def check_arguments(arguments: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ imported in the functions: most commands need none.
 import hashlib
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -56,12 +56,9 @@ class Step(Progress):
             yield block
             self.advance(self._task, len(block))
 
-    def over(self, items: Sequence[_Item]) -> Iterator[_Item]:
+    def over(self, items: Sequence[_Item]) -> Iterable[_Item]:
         """Yield the items and count them: they are the total of this step from now on."""
-        self.update(self._task, total=len(items), completed=0)
-        for item in items:
-            yield item
-            self.advance(self._task)
+        return self.track(items, task_id=self._task)
 
 
 def whole_file(parts: Sequence[Path], sha256: str | None, target: Path) -> None:

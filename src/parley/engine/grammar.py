@@ -26,11 +26,6 @@ def grammar_version(name: str | None) -> GrammarVersion | None:
     return next((version for version, known in OF_OWN_SERVERS.items() if known == name), None)
 
 
-def cuts_texts(name: str | None) -> bool:
-    """Whether texts of replies under this grammar may be longer than their fields, and are cut to them when read."""
-    return grammar_version(name) == 2
-
-
 def constraint(
     ask: Ask, of_service: bool, dialect: Dialect = PLAIN, version: GrammarVersion = LATEST
 ) -> Mapping[str, Any]:

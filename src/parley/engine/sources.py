@@ -50,7 +50,7 @@ class Packages(_Strict):
         Of a package only what pip keeps beside it is read (its version, its list of files), and whether the file has
         its size.
         """
-        missing = [package for package, _ in self.files() if not _is_installed(package)]
+        missing = [package for package, _ in self.files() if not is_installed(package)]
         if missing:
             others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
             raise EngineError(f"package {missing[0]}{self._version}{others} not installed")
@@ -68,7 +68,8 @@ class Packages(_Strict):
         return f" {self.pinned}" if self.pinned else ""
 
 
-def _is_installed(package: str) -> bool:
+def is_installed(package: str) -> bool:
+    """Whether there is a Python package of this name."""
     try:
         importlib.metadata.distribution(package)
     except (importlib.metadata.PackageNotFoundError, ValueError, OSError):  # the last two: no name at all

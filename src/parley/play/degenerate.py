@@ -74,12 +74,9 @@ def count_degenerate(exchanges: Iterable[Exchange]) -> dict[str, int]:
 
 
 def degenerate_of(telemetry: Mapping[str, Any]) -> tuple[int, int]:
-    """Return how many replies of models a record tells of, and how many of them are degenerate; (0, 0) if it has none.
-
-    Raises TypeError, ValueError or LookupError for what `count_degenerate` never counted.
-    """
+    """Return how many replies of models a record tells of, and how many are degenerate; (0, 0) if it has none."""
     counts = telemetry.get("degenerate") or {ASKED: 0}
-    return int(counts[ASKED]), sum(int(counts.get(name, 0)) for name in DEGENERATE_CLASSES)
+    return counts[ASKED], sum(counts.get(name, 0) for name in DEGENERATE_CLASSES)
 
 
 def repeated_share(text: str) -> float:

@@ -7,6 +7,7 @@ page, `figures/single_games.py` for figures. No game is known here.
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
@@ -14,7 +15,7 @@ from typing import Any
 
 from parley.engine.grammar import json_schema
 from parley.games.base import Game, Outcome
-from parley.games.evidence import Evidence, Mark, Timeline, TimelineCell
+from parley.games.evidence import Mark, Timeline, TimelineCell
 from parley.play.runner import Exchange, Watcher
 from parley.policies import Ask
 from parley.text import by_number
@@ -46,14 +47,11 @@ def game_timeline(
     one that this version cannot read, replies are all there is; so they are in the rounds from `until` on, of a game
     that is still played.
     """
-    by_replies = _of_replies(game, replies)
-    try:
-        timeline = None if outcome is None else _of_evidence(game.evidence, outcome, trace)
-    except Exception:  # noqa: BLE001 (code of the user's own, or a trace of another version)
-        timeline = None
-    if timeline is None:
-        timeline = by_replies
-    elif until is not None:
+    timeline = by_replies = _of_replies(game, replies)
+    if outcome is not None:
+        with suppress(Exception):  # a game without one, code of the user's own, or a trace of another version
+            timeline = game.evidence.timeline(outcome, trace)
+    if until is not None and timeline is not by_replies:
         whole = {place: cell for place, cell in timeline.cells.items() if place[1] < until}
         results = {number: text for number, text in timeline.results.items() if number < until}
         marks = [mark for mark in timeline.marks if mark.round < until]
@@ -78,13 +76,6 @@ def marks_of(timeline: Timeline) -> dict[Place, list[str]]:
         if mark.label not in labels[mark.agent, mark.round]:
             labels[mark.agent, mark.round].append(mark.label)
     return labels
-
-
-def _of_evidence(
-    evidence: Evidence[Any], outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]
-) -> Timeline | None:
-    """Return what a game that is over says of its rounds; None if it says nothing."""
-    return None if type(evidence).timeline is Evidence.timeline else evidence.timeline(outcome, trace)
 
 
 def _of_replies(game: Game, replies: Mapping[Place, Replied]) -> Timeline:

@@ -13,6 +13,7 @@ import json
 import platform
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -48,9 +49,8 @@ class Summary:
 
     simulation: Mapping[str, Any]  # id, seed, game, axes, spec, parameters, groups, prompt
     outcome: Mapping[str, Any]  # parley.games.base.Outcome without its trace
-    telemetry: Mapping[
-        str, Any
-    ]  # calls, tokens, failures by class, times, degenerate replies (records of the findings lack some)
+    # Calls, tokens, failures by class, times, degenerate replies; records of the findings lack some.
+    telemetry: Mapping[str, Any]
     digest: str  # content digest
     provenance: Mapping[str, Any]
     rows: Mapping[str, str]  # checksum of the rows
@@ -251,10 +251,8 @@ def provenance_warnings(made: Mapping[str, Any]) -> list[str]:
 def _versions() -> dict[str, str]:
     versions = {}
     for package in _PACKAGES:
-        try:
+        with suppress(importlib.metadata.PackageNotFoundError):
             versions[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
     return versions
 
 

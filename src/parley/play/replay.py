@@ -72,7 +72,8 @@ def replay_replies(simulation_id: str, game: Game, replies: Iterable[RecordedRep
         answers = []
         for ask in asks:
             key = (ask.round, ask.phase, ask.agent)
-            tried = attempts.get(key) or [RecordedReply(_nothing(ask))]
+            nothing = Entry(*key, 0, 0, "", "", MISSING, None, None, None, 0.0, 0.0)
+            tried = attempts.get(key) or [RecordedReply(nothing)]
             if any(reply.entry.finish_reason == MISSING for reply in tried):
                 missing.append(key)
             exchanges += [_exchange(ask, reply, read_as[ask.agent]) for reply in tried]
@@ -91,10 +92,6 @@ def _exchange(ask: Ask, reply: RecordedReply, reading: Reading) -> Exchange:
     asked = replace(ask, system=reply.system, user=reply.user)
     entry = replace(reply.entry, ask=asked.digest if reply.user else "")
     return Exchange(asked, entry, read_reply(ask, entry.text, entry.finish_reason, reading))
-
-
-def _nothing(ask: Ask) -> Entry:
-    return Entry(ask.round, ask.phase, ask.agent, 0, 0, "", "", MISSING, None, None, None, 0.0, 0.0)
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,6 @@ def spending_line(study: Study, goes_on: bool = False) -> str | None:
     found = read_spending(path)
     if not (goes_on and path.exists()):
         found.spent = spent_before(study)
-        for model, tokens in found.unrecorded.root.items():
-            found.spent.add(model, tokens)
     return f"budget: {budget_line(limits, found.spent, _prices(study))}"
 
 
@@ -59,11 +57,11 @@ def _prices(study: Study) -> Prices:
 
 
 def spent_before(study: Study) -> Account:
-    """Return what services used by a study's records and journals, those of former configurations included.
+    """Return what services used by a study's records, its journals and the file of its budget.
 
-    Raises RecordError or JournalError for a file that cannot be read.
+    Former configurations count, too. Raises RecordError or JournalError for a file that cannot be read.
     """
-    account = Account()
+    account = read_spending(paths.spent(study.name)).unrecorded
     records, journals = paths.simulations(study.name), paths.journals(study.name)
     for path in sorted(records.rglob("*.parquet")):
         for model, tokens in _of_record(path):

@@ -18,7 +18,7 @@ from typing import Any
 
 from parley.engine.client import Engine
 from parley.engine.endpoint import read_endpoint
-from parley.engine.grammar import GrammarVersion, grammar_version
+from parley.engine.grammar import grammar_version
 from parley.engine.models import ModelEntry, recorded_entry
 from parley.engine.supervisor import temporary_engine
 from parley.errors import RecordError, UsageError
@@ -72,8 +72,7 @@ def read_recorded(path: Path, sample: int | None = None) -> list[RecordedAttempt
         asked_again = []
         for name in sorted(attempts):
             engine = summary.provenance.get("engines", {}).get(name, {})
-            model = recorded_entry(dict(described[name]["model"]), None)
-            model = model.model_copy(update={"grammar": _grammar(path, described[name])})
+            model = _entry(path, described[name])
             at_once = engine.get("requests_at_once")
             at_once = at_once if isinstance(at_once, int) and 2 <= at_once <= _MAX_AT_ONCE else None
             asked = sampled(summary.simulation["id"], attempts[name], sample)
@@ -99,19 +98,15 @@ def _as_sent(x: Exchange, sent: str | None) -> list[Exchange]:
     ]
 
 
-def _grammar(path: Path, group: Mapping[str, Any]) -> GrammarVersion:
-    """Return the version of the grammar that a group's replies were held to.
-
-    Raises RecordError if no request of now is held to it.
-    """
+def _entry(path: Path, group: Mapping[str, Any]) -> ModelEntry:
+    """Return the model's entry of a group; raises RecordError if no request of now is held to its grammar."""
     before = group["grammar"]
-    version = grammar_version(before)
-    if version is None:
+    if grammar_version(before) is None:
         raise RecordError(
             f"{path}: its replies were held to another grammar ({one_line(str(before), 80)}) than any of now; "
             "verify it with the release that made it"
         )
-    return version
+    return recorded_entry(dict(group["model"]), before)
 
 
 def sampled(simulation_id: str, attempts: Sequence[Exchange], count: int | None) -> tuple[Exchange, ...]:

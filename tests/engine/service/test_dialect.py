@@ -99,7 +99,7 @@ def test_only_what_changes_the_question_is_identity_and_only_if_set() -> None:
 
 def test_a_dialect_that_is_none_is_refused() -> None:
     rows: list[tuple[Any, str]] = [
-        ("opnai", "did you mean 'openai'?"),
+        ("opnai", "did you mean 'openai'"),
         ({"structured": "xml"}, "'json_schema'"),
         ({"structured": "tool"}, "tool is for api: messages alone"),
         ({"api": "messages"}, "one of tool and none"),
@@ -108,27 +108,11 @@ def test_a_dialect_that_is_none_is_refused() -> None:
         (["openai"], "the name of a preset, or a mapping"),
     ]
     for dialect, words in rows:
-        with pytest.raises(ValidationError) as caught:
+        with pytest.raises(ValidationError, match=words):
             service_entry(dialect=dialect)
-        assert words in str(caught.value), dialect
 
 
 # Reasoning
-
-
-def test_tags_at_the_beginning_are_reasoning() -> None:
-    rows = [
-        ("<think>a\nb</think>\n\n{}", "a\nb", "{}"),
-        ("a</think>{}", "a", "{}"),  # the template wrote the first tag
-        ("<think>a", "a", ""),
-        ("<think></think>{}", None, "{}"),
-        ("{}", None, "{}"),
-        ('{"a": "</think>"}', None, '{"a": "</think>"}'),
-        ("<think>a</think>b <think>c</think>d", "ab c", "d"),
-    ]
-    for text, reasoning, rest in rows:
-        assert Dialect().split(text) == Dialect(think_tags=True).split(text) == (reasoning, rest), text
-        assert Dialect(think_tags=False).split(text) == (None, text)
 
 
 def test_tokens_of_reasoning_are_among_those_of_the_completion() -> None:

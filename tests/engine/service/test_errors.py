@@ -211,7 +211,10 @@ FORMS = [  # a message, its finish reason, and the text, the thought and the fai
     ({"content": f"<think>a</think>say\n<think>{THOUGHT}"}, "stop", "say\n", f"a\n\n{THOUGHT}", "invalid_json"),
     ({"content": f"say\n<think>{THOUGHT}</think>a"}, "stop", "a", f"say\n{THOUGHT}", "invalid_json"),
     ({"content": f"say\n<think>{THOUGHT}"}, "length", "say\n", THOUGHT, "length"),
+    ({"content": f"<think>a</think>b <think>{THOUGHT}</think>c"}, "stop", "c", f"ab {THOUGHT}", "invalid_json"),
+    ({"content": "<think></think>\n\na"}, "stop", "a", None, "invalid_json"),
     ({"content": "I <think> not"}, "stop", "I <think> not", None, "invalid_json"),
+    ({"content": '{"x": "</think>"}'}, "stop", '{"x": "</think>"}', None, "invalid_json"),
     ({"content": '<think>a</think>{"x": "</think>"}'}, "stop", '{"x": "</think>"}', "a", "invalid_json"),
     *(({"content": f"{begin}{THOUGHT}{end}a"}, "stop", "a", THOUGHT, "invalid_json") for begin, end in (
         ("<thought>", "</thought>"), ("<thinking>", "</thinking>"), ("[THINK]", "[/THINK]"), ("", "</think>"))),

@@ -124,15 +124,6 @@ def test_a_service_that_never_answered_is_given_up_soon(server: StandInService, 
     assert 500 < sum(pauses) <= 600
 
 
-def test_what_will_not_pass_is_asked_once(server: StandInService, pauses: list[float]) -> None:
-    for answer in (401, {"error": "no"}), (429, {"error": {"message": "no", "code": "insufficient_quota"}}):
-        server.bodies.clear()
-        server.answer = lambda body, answer=answer: answer
-        assert f"answered {answer[0]}: no" in error(server.url)
-        assert len(server.bodies) == 1, answer
-    assert pauses == []
-
-
 def test_whether_a_service_is_there_is_asked_as_patiently(
     server: StandInService, pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from yarl import URL
 
-from parley.engine.models import ModelEntry, model_entry, recorded_entry
+from parley.engine.models import ModelEntry, recorded_entry
 from parley.engine.service.fetch import _proxy_of
 from parley.engine.service.service import Service, service_of
 from parley.errors import ParleyError, UsageError
@@ -253,15 +253,6 @@ def test_a_key_that_is_missing_or_unusable_is_an_error_that_does_not_show_it(mon
     assert KEY not in repr(service_of("tiny", service_entry()))
 
 
-def test_an_address_that_is_refused_is_shown_without_what_may_be_a_key(tmp_path: Path) -> None:
-    file = tmp_path / "models.yaml"
-    for url in (f"https://a.example/v1?key={KEY}", f"https://me:{KEY}@a.example/v1"):
-        file.write_text(json.dumps({"models": {"m": {"source": {"url": url, "served": "x"}}}}))
-        with pytest.raises(UsageError, match="url: ") as caught:
-            model_entry("m", file)
-        assert KEY[:6] not in str(caught.value)
-
-
 @pytest.mark.promise("A models file sends a key only to its maker, or where the user said that it may go.")
 def test_a_key_goes_where_its_owner_said_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parley: Parley
@@ -377,8 +368,7 @@ def test_what_cannot_be_a_service_is_refused() -> None:
         ({"source": hub, "dialect": "openai", "limits": {}}, "dialect: only for a service"),
     ]
     for keys, words in rows:
-        with pytest.raises(ValidationError) as caught:
+        with pytest.raises(ValidationError, match=words):
             service_entry(NODE, **keys)
-        assert words in str(caught.value), keys
     for url in "http://[::1]:8000/v1", "https://ex\xe4mple.com/v1", "http://a_b:65535/v1":
         assert service_entry(url).is_service

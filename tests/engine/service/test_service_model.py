@@ -14,7 +14,7 @@ from parley.study import Study
 from parley.study.recorded import rebuilt
 from support.answering import KEY, SERVED, VARIABLE, StandInService
 from support.commands import Parley, one_line_error
-from support.studies import StudyFactory, everything, records
+from support.studies import StudyFactory, everything, records_of
 
 pytestmark = pytest.mark.promise("Every command works with a service as a model, and nothing says where it is.")
 
@@ -34,7 +34,7 @@ def test_all_that_was_played_is_used_without_the_key_and_nothing_says_where_the_
     study: Study, server: StandInService, parley: Parley, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = ""
-    for record in records(study):
+    for record in records_of(study):
         ran = parley("simulate", "small.yaml", record)
         assert ran.status == 0
         said += ran.out + ran.err
@@ -44,12 +44,12 @@ def test_all_that_was_played_is_used_without_the_key_and_nothing_says_where_the_
     asked = len(server.heads)
     for command in ("expand", "status", "summarize", "figures", "report"):
         assert parley(command, "small.yaml").status == 0
-    assert parley("replay", *records(study)).status == 0
-    for record in records(study):
+    assert parley("replay", *records_of(study)).status == 0
+    for record in records_of(study):
         assert parley("simulate", "small.yaml", record).status == 0  # finished before
     assert len(server.heads) == asked
 
-    made = read_summary(records(study)[0])
+    made = read_summary(records_of(study)[0])
     engine = {"engine": "service", "served": SERVED, "versions": {"vllm": "0.32.0"}}
     assert made.provenance["engines"] == {"tiny": engine}
     assert made.simulation["groups"][0]["model"]["source"] == {"served": SERVED}
@@ -58,26 +58,21 @@ def test_all_that_was_played_is_used_without_the_key_and_nothing_says_where_the_
             assert word not in content, f"{word} in {name}"
     assert f"service of {SERVED}, vllm 0.32.0 (2 simulations)" in paths.report("small").read_text()
 
-    for path in records(study):
+    for path in records_of(study):
         path.rename(path.with_suffix(".old"))
-    for command in (["simulate", "small.yaml", records(study)[0]], ["play", "small.yaml"]):
+    for command in (["simulate", "small.yaml", records_of(study)[0]], ["play", "small.yaml"]):
         assert f"set the environment variable {VARIABLE}" in one_line_error(parley(*command), 2)
     assert not list(Path("results").glob("*/journals/**/*.jsonl"))
     assert len(server.heads) == asked
 
 
-def test_a_record_of_a_service_says_what_it_is_and_another_place_changes_no_path(
+def test_a_record_of_a_service_says_what_it_is_and_is_not_verified_and_another_place_changes_no_path(
     study: Study, parley: Parley, study_factory: StudyFactory
 ) -> None:
-    [record, _] = records(study)
+    [record, _] = records_of(study)
     parley("simulate", "small.yaml", record)
     assert rebuilt(record, read_summary(record).simulation).id == next(study.simulations()).id
-    assert records(make(study_factory, "https://elsewhere.example/v1")) == records(study)
-
-
-def test_verify_asks_no_service(study: Study, parley: Parley) -> None:
-    [record, _] = records(study)
-    parley("simulate", "small.yaml", record)
+    assert records_of(make(study_factory, "https://elsewhere.example/v1")) == records_of(study)
     refused = one_line_error(parley("verify", record, "--models", "models.yaml"), 2)
     assert "no request to a server of Parley's own is in it" in refused
 
@@ -88,7 +83,7 @@ def test_no_engine_of_its_own_is_needed_or_taken(study: Study, server: StandInSe
     assert "Outcome:" in ran.out
     assert server.bodies
     Endpoint(model="tiny", socket="/nowhere", pid=1).write(Path("e.json"))
-    for command in (["simulate", "small.yaml", records(study)[0]], ["play", "small.yaml", "--endpoint"]):
+    for command in (["simulate", "small.yaml", records_of(study)[0]], ["play", "small.yaml", "--endpoint"]):
         assert "tiny is a service" in one_line_error(parley(*command, "e.json"), 2)
     for command in (["fetch-model", "tiny"], ["serve", "tiny", "--endpoint", "e.json"]):
         ran = parley(*command, "--models", "models.yaml")

@@ -39,7 +39,7 @@ from support.cluster import (
     write,
 )
 from support.commands import wait_until
-from support.studies import records
+from support.studies import records_of
 from support.workflows import PROFILE
 
 pytestmark = [
@@ -89,7 +89,7 @@ def test_a_first_day_with_a_banner_a_submit_limit_and_another_place_for_jobs_wit
     study = write({"model": OWN, "n": 4, "prompt": "may_exist"}, seeds=2, shard_size=1, parameters={"max_rounds": 2})
     finish(start(*PLAY, "--retries", "0", "--default-resources", "qos=one"))
     assert "a limit of jobs is reached" in output()
-    assert all(record.exists() for record in records(study))
+    assert all(record.exists() for record in records_of(study))
     listed = listed_jobs("--states=all")
     assert [number for number, _, place in listed if place == str(folder)] == submitted_jobs()
     assert len(submitted_jobs()) == 2
@@ -97,7 +97,7 @@ def test_a_first_day_with_a_banner_a_submit_limit_and_another_place_for_jobs_wit
         assert (asked["Partition"], asked["MinMemoryNode"], asked["QOS"]) == ("urgent", "6000M", "one")
     assert pending.exists()
 
-    records(study)[0].unlink()
+    records_of(study)[0].unlink()
     controller = start(*PLAY, "--set-resources", "simulate_shard:slurm_partition=nowhere")
     assert controller.wait(timeout=120) == 1, output()
     assert output().count("failed: Invalid partition name specified") == 1, output()
@@ -106,7 +106,7 @@ def test_a_first_day_with_a_banner_a_submit_limit_and_another_place_for_jobs_wit
 
 def test_a_failed_job_says_its_cause_its_state_its_node_and_how_it_was_submitted(folder: Path) -> None:
     study = write({"model": OWN, "n": 4, "prompt": "may_exist"}, seeds=2, parameters={"max_rounds": 2})
-    blocked = paths.journal(records(study)[0])
+    blocked = paths.journal(records_of(study)[0])
     blocked.mkdir(parents=True)
     controller = start("--retries", "0")
     assert controller.wait(timeout=240) == 1, output()
@@ -156,7 +156,7 @@ def test_the_command_as_a_job_of_its_own_gives_way_to_a_new_one_and_is_stopped_b
     until(lambda: "Restarts=1" in subprocess.run(shown, capture_output=True, text=True, check=True).stdout, job)
     assert set(running()) >= others
     until(lambda: job_fields(job)["JobState"] == "COMPLETED", job)  # SLURM has started it again
-    assert all(record.exists() for record in records(study))
+    assert all(record.exists() for record in records_of(study))
     assert paths.report("study").exists()
 
 
@@ -191,7 +191,7 @@ def test_all_games_of_a_service_are_one_job_that_keeps_its_limits_and_the_budget
 
         study = write(grid, models={"tiny": entry}, **content)
         finish(start(*PLAY))
-        assert all(record.exists() for record in records(study))
+        assert all(record.exists() for record in records_of(study))
         assert len(submitted_jobs()) == 2
         assert max(server.most) == 4
         assert spent_before(study).total == 107 * len(server.bodies)

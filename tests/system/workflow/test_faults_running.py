@@ -21,7 +21,7 @@ from parley.study import Study, load_study
 from support import REPOSITORY
 from support.answering import StandInService
 from support.commands import wait_until
-from support.studies import records
+from support.studies import records_of
 from support.workflows import CORES, PROFILE, SNAKEMAKE, snakemake, write, write_served
 
 pytestmark = [
@@ -68,12 +68,12 @@ def test_a_study_that_is_edited_while_it_runs_says_so_and_the_same_command_goes_
     assert "MissingOutputException" not in run.stderr
     assert "Traceback" not in run.stderr
     # What was being played is what was planned, and nothing of what the file says now was begun.
-    assert all(path.exists() for path in records(planned))
-    assert not any(path.exists() for path in records(edited))
+    assert all(path.exists() for path in records_of(planned))
+    assert not any(path.exists() for path in records_of(edited))
 
     again = snakemake(*RUN)
     assert again.returncode == 0, again.stderr
-    assert all(path.exists() for path in records(edited))
+    assert all(path.exists() for path in records_of(edited))
 
 
 # A server that hangs
@@ -119,7 +119,7 @@ def test_a_server_that_hangs_before_it_announces_itself_ends_the_run(folder: Pat
     assert not endpoint.exists()
     assert living(folder) == []
     assert run_with_server("").returncode == 0
-    assert all(path.exists() for path in records(study))
+    assert all(path.exists() for path in records_of(study))
 
 
 def test_a_server_that_hears_no_sigterm_is_killed_after_the_last_simulation(folder: Path) -> None:
@@ -127,7 +127,7 @@ def test_a_server_that_hears_no_sigterm_is_killed_after_the_last_simulation(fold
     run = run_with_server("hung")
     assert run.returncode == 0, run.stderr
     assert "did not end when it was told to" in run.stderr
-    assert all(path.exists() for path in records(study))
+    assert all(path.exists() for path in records_of(study))
     assert living(folder) == []
 
 
@@ -201,7 +201,7 @@ def test_a_run_that_is_stopped_in_mid_game_ends_in_one_line_and_asks_nothing_aga
     asked = len(server.bodies)
     server.seconds = 0.0
     assert snakemake(*RUN).returncode == 0
-    assert all(path.exists() for path in records(study))
+    assert all(path.exists() for path in records_of(study))
     assert not kept & set(seeds(server)[asked:])
 
 

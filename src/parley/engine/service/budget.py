@@ -80,7 +80,7 @@ class Budget:
         before: Callable[[], Account],
         journals: bool = True,
     ) -> None:
-        """`before` returns what records and journals hold, in which replies do not appear without `journals`."""
+        """`before` returns what was spent so far; without `journals`, replies appear in none."""
         self._study, self._path, self._limits, self._prices = study, path, limits, prices
         self._before, self._journals = before, journals
         self._in_flight: dict[Bill, Request] = {}
@@ -96,8 +96,6 @@ class Budget:
                 )
             unrecorded = read_spending(self._path).unrecorded
             self._spending = Spending(spent=self._before(), unrecorded=unrecorded)
-            for model, tokens in unrecorded.root.items():
-                self._spending.spent.add(model, tokens)
             self._write()
             self._opened = opened.pop_all()
         return self

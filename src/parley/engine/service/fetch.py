@@ -298,9 +298,8 @@ def _error_of(response: Response) -> ServiceError | None:
         content = response.body
     except NOT_AS_ASKED:
         content = None
-    body = _mapping(
-        content[0] if isinstance(content, list) and len(content) == 1 else content
-    )  # Gemini's is in a list
+    # Gemini's is in a list.
+    body = _mapping(content[0] if isinstance(content, list) and len(content) == 1 else content)
     said = body.get("error") or (body if body.get("object") == "error" else None)
     if response.status_code != 200:  # Mistral says it in the body, FastAPI in `detail`
         said = said or (body if "message" in body else body.get("detail") or response.text)

@@ -6,8 +6,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import chdir, contextmanager
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
@@ -71,14 +71,16 @@ def consensus_study(
     return load_study(file)
 
 
+def fill(page: Path, made_by: str, columns: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
+    """Put a table after the mark that says what it is made by, in the place of the one that is there."""
+    table = "\n".join(f"| {' | '.join(map(str, line))} |" for line in [columns, ["---"] * len(columns), *rows])
+    before, begin, rest = page.read_text(encoding="utf-8").partition(f"<!-- made by {made_by} -->\n")
+    page.write_text(f"{before}{begin}\n{table}\n\n<!-- end -->{rest.partition('<!-- end -->')[2]}", encoding="utf-8")
+
+
 @contextmanager
 def temporary_folder() -> Iterator[None]:
     """Work in a folder that goes away, with the repository's model entries."""
-    before = Path.cwd()
-    with tempfile.TemporaryDirectory(prefix="parley-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="parley-bench-") as folder, chdir(folder):
         shutil.copy(REPOSITORY / "config" / "models.yaml", folder)
-        os.chdir(folder)
-        try:
-            yield
-        finally:
-            os.chdir(before)
+        yield

@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from benchmarks import published_claims as claims
+from benchmarks.measure import fill
 from parley.analysis.tables import read_table
 from parley.games.stag_hunt.parameters import STAG
 from parley.report.html import interval_text
@@ -91,12 +92,7 @@ def main() -> None:
     for name, (columns, rows) in tables.items():
         with (PAGE.with_suffix("") / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows([columns, *rows])
-    begin, end = "<!-- made by make published: cohorts -->\n", "<!-- end -->"
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(begin)
-    columns, rows = tables["cohorts"]
-    lines = [columns, ["---"] * len(columns), *rows]
-    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    PAGE.write_text(f"{before}{begin}\n{table}\n\n{end}{rest.partition(end)[2]}", encoding="utf-8")
+    fill(PAGE, "make published: cohorts", *tables["cohorts"])
     print(PAGE.with_suffix(""), PAGE, sep="\n")
 
 

@@ -3,11 +3,11 @@
 Wilson's intervals, and differences with the score interval for two samples, as the games share no seeds.
 """
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
 
+from benchmarks.measure import fill
 from parley.report.html import interval_text
 from parley.statistics.stats import holm, unpaired_difference, unpaired_p, wilson_interval
 
@@ -41,18 +41,12 @@ def main() -> None:
         change = (y / m - x / n, *map(float, unpaired_difference(x, n, y, m)))
         points = interval_text(change, "+.0f", scale=100)
         contrasts.append([kind, *both, f"{x} of {n}", f"{y} of {m}", points, f"{corrected:.2g}"])
-    _fill("counts", ["model", "n", "b", *KINDS, "mean rounds"], rows)
-    _fill("contrasts", ["what", "from", "to", "", "", "points", "p (Holm)"], contrasts)
+    fill(PAGE, "published_consensus: counts", ["model", "n", "b", *KINDS, "mean rounds"], rows)
+    fill(PAGE, "published_consensus: contrasts", ["what", "from", "to", "", "", "points", "p (Holm)"], contrasts)
 
 
 def _rate(count: int, games: int) -> str:
     return f"{count}: {interval_text((count / games, *wilson_interval(count, games)), '.0%')}"
-
-
-def _fill(name: str, columns: list[str], rows: Iterable[Iterable[object]]) -> None:
-    table = "\n".join(f"| {' | '.join(map(str, line))} |" for line in [columns, ["---"] * len(columns), *rows])
-    before, begin, rest = PAGE.read_text(encoding="utf-8").partition(f"<!-- made by published_consensus: {name} -->\n")
-    PAGE.write_text(f"{before}{begin}\n{table}\n\n<!-- end -->{rest.partition('<!-- end -->')[2]}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -89,7 +89,7 @@ def prompt_texts() -> list[str]:
 
 
 @cache
-def made_tokenizer(size: int = TOKENS) -> "Tokenizer":
+def made_tokenizer() -> "Tokenizer":
     """Return a byte-level BPE tokenizer: learned tokens, then pairs of them that no text is ever cut into.
 
     The pairs make replies read like text of as many characters a token as real ones, and make grammars as large.
@@ -107,7 +107,7 @@ def made_tokenizer(size: int = TOKENS) -> "Tokenizer":
     words = [token for token in vocabulary if len(token) > 1 and token.lstrip("Ġ").isalpha() and token.isascii()]
     words += [token for token in vocabulary if token.startswith("Ġ") and token[1:].isalpha() and token not in words]
     for first, second in itertools.product(words, words):
-        if len(vocabulary) == size - len(SPECIAL):
+        if len(vocabulary) == TOKENS - len(SPECIAL):
             break
         vocabulary.setdefault(first + second, len(vocabulary))
     made = Tokenizer(models.BPE(vocab=vocabulary, merges=[tuple(pair) for pair in model["merges"]]))

@@ -42,7 +42,7 @@ from parley.study import Study
 from support.commands import Parley, heard, one_line_error
 from support.figures import measured, recorded
 from support.records import forge
-from support.studies import StudyFactory
+from support.studies import StudyFactory, records_of
 
 OUTCOMES = [outcome.name for outcome in ConsensusGame.outcomes]
 NO_RATE = {"rate": None, "low": None, "high": None}
@@ -230,7 +230,7 @@ def test_a_record_with_an_impossible_outcome_is_named_and_left_out(
 def test_nobody_is_told_to_delete_a_record_that_the_disk_cannot_read(
     study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bad = records(study)[1]
+    bad = records_of(study)[1]
     read = record.read_regular
 
     def fail(path: Path, most: int) -> bytes:
@@ -374,10 +374,6 @@ def study(study_factory: StudyFactory) -> Study:
     return recorded(study_factory(seeds=3))
 
 
-def records(study: Study) -> list[Path]:
-    return [simulation.record("small") for simulation in study.simulations()]
-
-
 def refusal(study: Study) -> str:
     with pytest.raises(RecordError) as caught:
         summarize(study)
@@ -387,7 +383,7 @@ def refusal(study: Study) -> str:
 
 
 def test_of_damaged_records_alone_nothing_is_made(study: Study) -> None:
-    first, second, third = records(study)
+    first, second, third = records_of(study)
     second.unlink()
     first.write_bytes(b"")
     third.write_bytes(b"x")
@@ -426,7 +422,7 @@ DAMAGE: dict[Callable[[Path], Any], str] = {
 def test_damaged_records_are_named_and_left_out_and_strictly_end_it(
     study: Study, caplog: pytest.LogCaptureFixture
 ) -> None:
-    bad = records(study)[1]
+    bad = records_of(study)[1]
     whole = bad.read_bytes()
     for damage, words in DAMAGE.items():
         bad.write_bytes(whole)
@@ -450,7 +446,7 @@ def test_damaged_records_are_named_and_left_out_and_strictly_end_it(
 @pytest.mark.slow
 def test_each_condition_keeps_its_own_numbers_where_records_are_damaged(study_factory: StudyFactory) -> None:
     study = recorded(study_factory({"n": 4, "b": [0, 1, 2], "byzantine": "silent"}, seeds=2))
-    bad = [records(study)[place] for place in (0, 1, 4)]  # the first of b=0, and all of b=1
+    bad = [records_of(study)[place] for place in (0, 1, 4)]  # the first of b=0, and all of b=1
     for path in bad:
         path.write_bytes(b"cut")
     assert summarize(study)[["b", "simulations", "left_out"]].to_numpy().tolist() == [[0, 1, 1], [2, 2, 0]]
@@ -458,12 +454,12 @@ def test_each_condition_keeps_its_own_numbers_where_records_are_damaged(study_fa
     assert outcomes.groupby("b")["simulations"].unique().map(list).to_dict() == {0: [1], 2: [2]}
     assert all(f"b={b}" in condition for b, condition in zip(outcomes["b"], outcomes["condition"], strict=True))
     assert [metrics["simulations"] for metrics in metrics_of(study)] == [1, 0, 2]
-    assert set(records(usable_part(study))) == set(records(study)) - set(bad)
+    assert set(records_of(usable_part(study))) == set(records_of(study)) - set(bad)
 
 
 @pytest.mark.slow
 def test_tables_are_made_anew_once_a_record_is_mended(study: Study) -> None:
-    bad, stamp = records(study)[1], paths.stamp("small", "tables", study.plan)
+    bad, stamp = records_of(study)[1], paths.stamp("small", "tables", study.plan)
     whole = bad.read_bytes()
     another(bad)
     summarize(study)

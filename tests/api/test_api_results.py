@@ -21,10 +21,6 @@ pytestmark = pytest.mark.promise(
 LEVELS: Any = ("attempts", "rounds", "simulations", "conditions")
 
 
-def remove(record: parley.Record) -> None:
-    record.path.unlink()
-
-
 # Results
 
 
@@ -65,9 +61,9 @@ def test_an_unfinished_study_has_the_results_that_are_there(loose: Path) -> None
     before = parley.load("demo", loose).results().records
     first, *_ = before
     for record in before.where(byzantine="silent"):
-        remove(record)
+        record.path.unlink()
     last = [*before][-4]
-    remove(last)
+    last.path.unlink()
     results = parley.load("demo", loose).results()
     assert repr(results).splitlines()[0] == "Results of demo: 14 of 18 simulations"
     assert len(results.simulations) == len(results.records) == 14

@@ -6,8 +6,6 @@ import pytest
 
 from benchmarks.random_model import SHAPES, make_model, prompt_texts
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.mark.slow
 def test_transformers_reads_the_asked_shape_and_a_tokenizer_like_real_ones(

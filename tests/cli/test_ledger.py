@@ -17,18 +17,6 @@ pytestmark = pytest.mark.promise("A ledger is made, checked and shown; what agen
 HOSTILE = "\x1b[2J\x07\u202e\u2028line\nblock 9: fine\r=1+1"
 
 
-@pytest.fixture
-def file(folder: Path) -> Path:
-    return write_chain(folder / "chain.jsonl", ordinary())
-
-
-def write_said(contents: list[dict[str, Any]], **changes: Any) -> Path:
-    """Write a chain of one block, in which the agents say this."""
-    one = session(**changes)
-    said = tuple(replace(u, content=content) for u, content in zip(one.utterances, contents, strict=True))
-    return write_chain(Path("chain.jsonl"), chain([replace(one, utterances=said)]))
-
-
 @pytest.mark.usefixtures("council")
 @pytest.mark.slow
 def test_a_study_has_its_ledger_made_checked_and_shown(parley: Parley, study_factory: StudyFactory) -> None:
@@ -47,10 +35,11 @@ def test_a_study_has_its_ledger_made_checked_and_shown(parley: Parley, study_fac
     assert len(parley("ledger", "show", "small.yaml").out.splitlines()) == blocks + 1
 
 
-def test_a_bad_file_is_named_with_the_place_in_one_line(parley: Parley, file: Path) -> None:
+def test_a_bad_file_is_named_with_the_place_in_one_line(parley: Parley, folder: Path) -> None:
     def change(block: dict[str, Any]) -> None:
         block["utterances"][1]["content"]["answer"] = 3
 
+    file = write_chain(folder / "chain.jsonl", ordinary())
     assert one_line_error(parley("ledger", "show", file, "--block", 4), 2).endswith("has no block 4\n")
     write_chain(file, forged(ordinary(), 2, change))
     error = one_line_error(parley("ledger", "verify", file), 1)
@@ -71,7 +60,9 @@ def test_hostile_and_missing_files_end_in_one_line(parley: Parley, command: str)
 
 def test_what_agents_say_does_nothing_to_a_terminal(parley: Parley, folder: Path) -> None:
     said = {"why": HOSTILE, HOSTILE: [HOSTILE]}
-    path = write_said([said] * 3, verdict={"answer": HOSTILE}, subject={HOSTILE: HOSTILE}, parameters={"x": HOSTILE})
+    one = session(verdict={"answer": HOSTILE}, subject={HOSTILE: HOSTILE}, parameters={"x": HOSTILE})
+    utterances = tuple(replace(utterance, content=said) for utterance in one.utterances)
+    path = write_chain(Path("chain.jsonl"), chain([replace(one, utterances=utterances)]))
     for arguments in (["show", path], ["show", path, "--block", 0]):
         ran = parley("ledger", *arguments)
         assert ran.status == 0

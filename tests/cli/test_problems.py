@@ -10,25 +10,16 @@ from support.commands import Parley, one_line_error
 pytestmark = pytest.mark.promise("`parley problems` tries a file before a study uses it.")
 
 
-@pytest.fixture
-def ask(parley: Parley, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Parley:
-    """Run `parley problems` in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-    return lambda *arguments: parley("problems", *arguments)
-
-
-def write_rows(rows: list[dict[str, str]]) -> None:
-    Path("test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
-def test_a_file_is_tried_without_a_study(ask: Parley) -> None:
-    write_rows([{"question": "How many?", "answer": f"#### {k}"} for k in range(30)])
-    ran = ask("{kind: gsm8k, path: test.jsonl, first: 1}")
+@pytest.mark.usefixtures("folder")
+def test_a_file_is_tried_without_a_study(parley: Parley) -> None:
+    Path("test.jsonl").write_text(f"{json.dumps({'question': 'How many?', 'answer': '#### 7'})}\n" * 30)
+    ran = parley("problems", "{kind: gsm8k, path: test.jsonl, first: 1}")
     assert ran.status == 0
     assert "first-1: 1 problems" in ran.out
 
 
-def test_errors_are_one_line_and_exit_2(ask: Parley) -> None:
+@pytest.mark.usefixtures("folder")
+def test_errors_are_one_line_and_exit_2(parley: Parley) -> None:
     Path("mine.yaml").write_text("{game: consensus, grids: [{model: majority, prompt: may_exist, n: 3}]}")
     for arguments, names in (
         (["gsm8k"], ["gsm8k: problems: ", "add path"]),
@@ -36,7 +27,7 @@ def test_errors_are_one_line_and_exit_2(ask: Parley) -> None:
         (["{kind: nothing}"], ["{kind: nothing}: problems: ", "arithmetic, wason, gsm8k, delidata"]),
         (["mine.yaml"], ["mine.yaml: ", "give a kind of problems"]),
     ):
-        ran = ask(*arguments)
+        ran = parley("problems", *arguments)
         error = one_line_error(ran, 2)
         assert error.startswith(f"parley: {names[0]}")
         assert names[-1] in error

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from parley import paths
-from parley.study import Study
 from support.answering import record_with_model
 from support.commands import Parley, one_line_error
 from support.pages import index_of, small_played
@@ -14,17 +13,15 @@ from support.studies import StudyFactory
 pytestmark = pytest.mark.promise("`parley view` writes the explorer also where the model cannot be played.")
 
 
-@pytest.fixture
-def study(study_factory: StudyFactory) -> Study:
-    return small_played(study_factory)
-
-
 def shown(page: Path) -> list[str]:
     ids: list[str] = index_of(page.read_text())["simulations"]["id"]
     return ids
 
 
-def test_it_writes_the_explorer_of_a_study_and_says_where(parley: Parley, study: Study, tmp_path: Path) -> None:
+def test_it_writes_the_explorer_of_a_study_and_says_where(
+    parley: Parley, study_factory: StudyFactory, tmp_path: Path
+) -> None:
+    study = small_played(study_factory)
     out = tmp_path / "for you"
     assert parley("view", "small.yaml", "--where", "n=3", "--output", out).out == f"{out / 'index.html'}\n"
     assert len(shown(out / "index.html")) == 2

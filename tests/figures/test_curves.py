@@ -50,13 +50,9 @@ def legend_of(figure: list[Figure]) -> list[str]:
     return [text.get_text() for legend in figure[0].legends for text in legend.get_texts()]
 
 
-@pytest.fixture(scope="module")
-def hunters() -> Study:
-    return played(study_of(HUNTERS, HUNTERS | {"model": "follow_words", "vary": {"cheap_talk": [True]}}, **HUNT))
-
-
 @pytest.mark.slow
-def test_undisturbed_games_stand_in_the_panel_of_every_adversary(hunters: Study) -> None:
+def test_undisturbed_games_stand_in_the_panel_of_every_adversary() -> None:
+    hunters = played(study_of(HUNTERS, HUNTERS | {"model": "follow_words", "vary": {"cheap_talk": [True]}}, **HUNT))
     figure = pages_of(hunters, "cooperation_by_round_and_byzantine", Look("page"))
     first, late = "byzantine=betray, cheap_talk=", "byzantine=betray-from_round-3, cheap_talk="
     assert lines_of(figure) == {

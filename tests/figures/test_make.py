@@ -16,16 +16,10 @@ from parley import paths
 from parley.figures.make import figures
 from parley.figures.single_games import choose, trajectories
 from parley.figures.style import Look, own_style
-from parley.study import Study
 from support.figures import intervals, pages_of, panels_of, text_of
 from support.studies import GRIDS, make_study
 
 HOSTILE = "Costs $5 and $\\bad{ <script>&amp; \u4e2d\u6587 " + "long " * 20
-
-
-@pytest.fixture(scope="module")
-def tiny(home: Path) -> Study:
-    return make_study(GRIDS)
 
 
 def shown(kind: str, grids: str, name: str) -> list[Figure]:
@@ -89,8 +83,8 @@ def test_every_figure_is_written_whole_and_whoever_draws_it_in_the_same_bytes(ho
 
 
 @pytest.mark.slow
-def test_rates_show_intervals_and_numbers_of_simulations(tiny: Study) -> None:
-    page = pages_of(tiny, "rates")
+def test_rates_show_intervals_and_numbers_of_simulations() -> None:
+    page = shown("rates", GRIDS, "tiny")
     assert not missing(page, "A study: Outcomes by group size", "3 sims per point", "In all panels: b=0")
     assert not missing(page, "Conditions with a larger b are not shown here: 2.")
     ends = [interval for ax in panels_of(page) for interval in intervals(ax)]
@@ -179,16 +173,14 @@ def test_no_row_of_trajectories_has_two_prompts(width: str | None) -> None:
             assert len(rows) == 2
 
 
-NAMED = "[{model: [majority, random], n: 4, prompt: [may_exist, none_exist], seeds: 7}]"
-
-
 @pytest.mark.promise("A study names the single games that are drawn; the default favors no condition.")
 def test_a_study_names_the_simulations_that_are_drawn() -> None:
+    grids = "[{model: [majority, random], n: 4, prompt: [may_exist, none_exist], seeds: 4}]"
     extra = "figures: {trajectories: [{where: {prompt: none_exist, model: random}, seeds: [3, 1]}, {where: {n: 4}}]}\n"
-    study = make_study(NAMED.replace("7", "4"), extra=extra, play=False, name="named")
+    study = make_study(grids, extra=extra, play=False, name="named")
     named = [(s.condition.axes["model"], s.condition.axes["prompt"], s.seed) for s in study.named_for("trajectories")]
     assert named[:2] == [("random", "none_exist", 3), ("random", "none_exist", 1)]
     assert (len(named), {seed for *_, seed in named[2:]}) == (6, {0})
-    plain = make_study(NAMED.replace("7", "4"), play=False, name="named")
+    plain = make_study(grids, play=False, name="named")
     assert [s.id for s in plain.simulations()] == [s.id for s in study.simulations()]
     assert plain.plan != study.plan  # so that figures are made anew

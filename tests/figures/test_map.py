@@ -8,7 +8,6 @@ from matplotlib.figure import Figure
 
 from parley.figures.map import near, rate_map
 from parley.figures.style import own_style
-from parley.study import Study
 from support import playing
 from support.figures import pages_of, played, study_of, text_of, ticks
 
@@ -17,10 +16,10 @@ pytestmark = pytest.mark.promise("Maps leave empty what was not run and say what
 SHORT = {"max_rounds": 2}
 
 
-def drawn(*grids: dict[str, Any], name: str = "valid_by_adversary", **content: Any) -> Figure:
+def drawn(*grids: dict[str, Any]) -> Figure:
     """Draw one of the maps of a study of which all games end well, 5 simulations in each condition."""
-    study = study_of(*grids, name="map", parameters=SHORT, **content)
-    [spec] = [spec for spec in study.figures if spec.name == name]
+    study = study_of(*grids, name="map", parameters=SHORT)
+    [spec] = [spec for spec in study.figures if spec.name == "valid_by_adversary"]
     table = pd.DataFrame([condition.axes for condition in study.conditions]).assign(simulations=5)
     table = table.assign(valid_consensus_rate=1.0, valid_consensus_low=0.566, valid_consensus_high=1.0)
     with own_style():
@@ -80,22 +79,12 @@ def test_limits_near_the_ends_have_a_decimal() -> None:
 
 # Maps of a quantity
 
-HUNTERS = {**playing.HUNTERS, "n": 4}
-
-
-@pytest.fixture(scope="module")
-def twice() -> Study:
-    content = {"game": "stag_hunt", "seeds": 2, "parameters": {"rounds": 4}}
-    return played(study_of(HUNTERS | {"b": [0, 1, 2]}, name="twice", **content))
-
-
-def mapped(study: Study, of: str = "honest_payoff", **changes: Any) -> Figure:
-    return pages_of(study, "payoff_map", of=(of,), **changes)[0]
-
 
 @pytest.mark.slow
-def test_a_map_of_payoffs_has_means_and_wilson_intervals(twice: Study) -> None:
-    figure = mapped(twice)
+def test_a_map_of_payoffs_has_means_and_wilson_intervals() -> None:
+    content = {"game": "stag_hunt", "seeds": 2, "parameters": {"rounds": 4}}
+    twice = played(study_of({**playing.HUNTERS, "n": 4, "b": [0, 1, 2]}, name="twice", **content))
+    figure = pages_of(twice, "payoff_map", of=("honest_payoff",))[0]
     assert names(figure) == (["grim_trigger", "always_stag"], ["0", "1", "2"])
     # Betrayed from round 2 of 4: grim triggers get 10, 0, 3, 3 points, the loyal 10, 0, 0, 0.
     # Of 10 points; both simulations are equal. With z * z = 3.8415: 2 / 5.8415 of all 10, for p 0.4 and 0.25
@@ -105,4 +94,5 @@ def test_a_map_of_payoffs_has_means_and_wilson_intervals(twice: Study) -> None:
     shades = [sum(patch.get_facecolor()[:3]) for patch in figure.axes[0].patches]
     assert shades[0] == shades[3] > shades[1] > shades[4]  # from the least to the greatest mean
     assert "with its 95% Wilson interval" in text_of(figure)
-    assert "with its 95% t interval" in text_of(mapped(twice, "first_betrayal_round", x="model"))
+    rounds = pages_of(twice, "payoff_map", of=("first_betrayal_round",), x="model")
+    assert "with its 95% t interval" in text_of(rounds)

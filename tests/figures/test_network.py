@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from parley.figures.network import layout, networks, rounds_shown, spacing
 from parley.figures.single_games import read_played
-from parley.figures.style import Look, own_style
+from parley.figures.style import own_style
 from parley.games.consensus.evidence import STATES
 from parley.games.evidence import Timeline, TimelineCell
 from parley.games.network import Network
@@ -25,20 +25,10 @@ COLOR = {state.name: state.color.lower() for state in STATES}
 RING: dict[str, Any] = {"vary": {"topology": ["complete", "ring", "star"]}, "n": 5, "b": [0, 1], "byzantine": "random"}
 
 
-def drawn(study: Study, look: Look | None = None) -> list[Figure]:
+def drawn(study: Study) -> list[Figure]:
     spec = next(spec for spec in study.game.evidence.figures if spec.kind == "network")
-    with own_style(look):
+    with own_style():
         return networks(study, spec)
-
-
-@pytest.fixture(scope="module")
-def rings() -> Study:
-    return recorded(study_of(RING, seeds=2, parameters={"max_rounds": 4}, name="rings"))
-
-
-@pytest.fixture(scope="module")
-def ring_pages(rings: Study) -> list[Figure]:
-    return drawn(rings)
 
 
 def rounds_of(ax: Axes) -> list[str]:
@@ -84,10 +74,9 @@ def test_agents_stand_apart_in_any_network_and_twice_in_the_same_place() -> None
 
 
 @pytest.mark.slow
-def test_each_agent_has_the_color_of_its_state_and_links_join_those_who_hear_each_other(
-    rings: Study, ring_pages: list[Figure]
-) -> None:
-    panels = panels_of(ring_pages)
+def test_each_agent_has_the_color_of_its_state_and_links_join_those_who_hear_each_other() -> None:
+    rings = recorded(study_of(RING, seeds=2, parameters={"max_rounds": 4}, name="rings"))
+    panels = panels_of(drawn(rings))
     titles = [ax.get_title() for ax in panels]
     # Where everyone hears everyone there is no graph.
     assert [("topology=ring" in title, "topology=star" in title) for title in titles] == [(True, False)] * 2 + [

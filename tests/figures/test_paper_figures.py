@@ -7,21 +7,10 @@ import pytest
 
 from parley.figures.map import by_player, quantity_map
 from parley.figures.style import own_style
-from parley.study import Study
 from support.figures import pages_of, panels_of, study_of, ticks
 from support.studies import make_study
 
 pytestmark = pytest.mark.promise("The papers' figures have the conditions and outcomes of their texts.")
-
-GRIDS = """
-  - {model: [majority, random], n: [4, 6], b: 0, prompt: [may_exist, none_exist]}
-  - {model: majority, honest: 4, b: [1, 2], prompt: may_exist, byzantine: random}
-"""
-
-
-@pytest.fixture(scope="module")
-def study() -> Study:
-    return make_study(GRIDS)
 
 
 def test_what_a_study_cannot_show_it_has_not() -> None:
@@ -65,7 +54,11 @@ def test_the_heat_map_has_a_row_per_player_in_order_and_nothing_where_one_did_no
 
 
 @pytest.mark.slow
-def test_no_mark_leads_to_an_empty_list(study: Study) -> None:
+def test_no_mark_leads_to_an_empty_list() -> None:
+    study = make_study("""
+  - {model: [majority, random], n: [4, 6], b: 0, prompt: [may_exist, none_exist]}
+  - {model: majority, honest: 4, b: [1, 2], prompt: may_exist, byzantine: random}
+""")
     for name in ("outcome_rates", "endings"):
         marks = [line for ax in panels_of(pages_of(study, name)) for line in ax.lines if line.get_url()]
         assert marks

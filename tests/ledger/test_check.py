@@ -304,12 +304,8 @@ def test_accepted_policies_have_the_level_that_agents_gave_them() -> None:
 # Files
 
 
-@pytest.fixture
-def stored(tmp_path: Path) -> Path:
-    return write_chain(tmp_path / "chain.jsonl", CHAIN)
-
-
-def test_a_stored_chain_that_was_cut_is_found_by_its_head(stored: Path) -> None:
+def test_a_stored_chain_that_was_cut_is_found_by_its_head(tmp_path: Path) -> None:
+    stored = write_chain(tmp_path / "chain.jsonl", CHAIN)
     assert check_chain(stored).blocks == 4
     stored.write_bytes(b"".join(CHAIN[:3]))
     with pytest.raises(RecordError, match=r"head\.json: not the head .* which has 3 blocks; "):
@@ -317,15 +313,3 @@ def test_a_stored_chain_that_was_cut_is_found_by_its_head(stored: Path) -> None:
     paths.ledger_head(stored).unlink()
     with pytest.raises(RecordError, match=r"head\.json: missing: .*parley ledger build"):
         check_chain(stored)
-
-
-def test_every_changed_byte_of_a_head_is_found(stored: Path) -> None:
-    write_chain(stored, chain([session(agents=("a",))]))
-    head = paths.ledger_head(stored)
-    whole = head.read_bytes()
-    flipped = [whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :] for at in range(len(whole))]
-    others = [b"", whole[:-1], whole + b"\n", b'{"blocks":NaN}', b"[" * 900]
-    for content in [*flipped, *others]:
-        head.write_bytes(content)
-        with pytest.raises(RecordError, match=r"head\.json: not the head"):
-            check_chain(stored)

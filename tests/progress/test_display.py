@@ -44,7 +44,7 @@ def snapshot(cells: Sequence[ConditionProgress], **changes: object) -> Snapshot:
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
-def finish(cell: ConditionProgress, number: int, replies: int = 0, unusable: int = 0) -> None:
+def finish(cell: ConditionProgress, number: int, replies: int, unusable: int = 0) -> None:
     cell.finished = frozenset(sorted(cell.names)[:number])
     cell.replies, cell.unusable = replies, unusable
 
@@ -147,7 +147,7 @@ def test_plain_lines_come_for_stages_and_every_half_minute(study_factory: StudyF
 
 def test_degenerate_replies_are_warned_of_once_the_study_is_over(study_factory: StudyFactory) -> None:
     cells = cells_of(study_factory, 2)
-    finish(cells[0], 4, replies=200)
+    finish(cells[0], 4, 200)
     cells[0].of_models, cells[0].degenerate = 100, 2
     warning = "warning: 2.0% degenerate"
     assert warning in plain_line(snapshot(cells, over=True))

@@ -12,10 +12,9 @@ from parley.files import mark_done
 from parley.progress.follow import IDLE, Progress
 from parley.progress.snapshot import Snapshot, Stage
 from parley.progress.state import PLAY, RUN, SERVE
-from parley.study import Study
 from parley.study.condition import SERVICES
 from support.records import write_events
-from support.studies import StudyFactory
+from support.studies import StudyFactory, records_of
 
 MODEL = {"model": "tiny", "n": 2, "b": 0}
 NOW = 1_000_000.0
@@ -49,13 +48,9 @@ def records_tell(monkeypatch: pytest.MonkeyPatch) -> Records:
     return tell
 
 
-def records(study: Study) -> list[Path]:
-    return [simulation.record(study.name) for simulation in study.simulations()]
-
-
-def touch(path: Path, at: float, text: str = "") -> Path:
+def touch(path: Path, at: float) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    path.touch()
     os.utime(path, (at, at))
     return path
 
@@ -70,7 +65,6 @@ def played(
     replies: Sequence[float] = (),
     at: float = NOW,
     host: str = "node1",
-    tokens: int = 100,
     unusable: int = 0,
     waits_for: str = "",
     error: str = "",
@@ -78,7 +72,7 @@ def played(
 ) -> Path:
     """Have a process tell that it plays a simulation, of which these replies came, each asked two seconds before."""
     events: list[dict[str, object]] = [{"event": "plays", "game": str(record), "engine": engine}]
-    events += [reply(record, came, tokens, number < unusable) for number, came in enumerate(replies)]
+    events += [reply(record, came, number < unusable) for number, came in enumerate(replies)]
     if waits_for:
         events.append({"event": "waits", "game": str(record), "text": waits_for, "serious": True})
     if error:
@@ -86,9 +80,9 @@ def played(
     return write_events(FOLDER, PLAY, *events, host=host, pid=1, began=at, at=at)
 
 
-def reply(record: Path, came: float, tokens: int = 100, failed: bool = False) -> dict[str, object]:
+def reply(record: Path, came: float, failed: bool = False) -> dict[str, object]:
     about = {"event": "reply", "game": str(record), "round": 1, "failed": failed}
-    return {**about, "at": came, "asked": came - 2, "came": came, "read": tokens, "written": tokens}
+    return {**about, "at": came, "asked": came - 2, "came": came, "read": 100, "written": 100}
 
 
 def tell_more(path: Path, *events: dict[str, object]) -> None:
@@ -117,7 +111,7 @@ def test_a_study_of_which_nothing_is_played_now(
 ) -> None:
     study = study_factory({}, MODEL, seeds=3)
     records_tell(calls=0)
-    folder = records(study)[0].parent
+    folder = records_of(study)[0].parent
     for name in ("seed=7.parquet", ".seed=0.parquet.12.tmp", "notes.txt"):  # not of the study
         finish(folder / name, NOW)
     for finished in (0, 1):
@@ -132,7 +126,7 @@ def test_scripted_records_count_as_they_appear_without_journals(study_factory: S
     study = study_factory({"n": [3, 4]}, seeds=10)
     progress = Progress(study, since=NOW, clock=clock)
     assert counts(progress.look()) == (0, 0, 20)
-    for second, record in enumerate(records(study)[:5], start=1):
+    for second, record in enumerate(records_of(study)[:5], start=1):
         finish(record, NOW + second)
         clock.now = NOW + second
         snapshot = progress.look()
@@ -146,7 +140,7 @@ def test_scripted_records_count_as_they_appear_without_journals(study_factory: S
 
 def test_a_simulation_whose_process_is_gone_is_not_running(study_factory: StudyFactory, clock: Clock) -> None:
     study = study_factory(MODEL)
-    [record] = records(study)
+    [record] = records_of(study)
     progress = Progress(study, clock=clock)
     played(record)
     assert counts(progress.look()) == (0, 1, 1)
@@ -160,7 +154,7 @@ def test_what_a_record_says_replaces_what_its_process_said(
     study_factory: StudyFactory, clock: Clock, records_tell: Records
 ) -> None:
     study = study_factory(MODEL)
-    [record] = records(study)
+    [record] = records_of(study)
     records_tell(calls=5, failed=2)
     progress = Progress(study, since=NOW - 10, clock=clock)
     process = played(record, [NOW - 1], unusable=1)
@@ -183,11 +177,11 @@ def test_what_a_run_says_of_itself_is_told_while_nothing_is_played_or_always(
         note = {"event": "told", "note": "2 jobs sent", "always": always}
         write_events(FOLDER, RUN, note, host="node1", pid=2, began=NOW, at=NOW)
         assert Progress(study, clock=clock).look().note == "2 jobs sent"
-        process = played(records(study)[0])
+        process = played(records_of(study)[0])
         assert Progress(study, clock=clock).look().note == ("2 jobs sent" if always else "")
         process.unlink()
     write_events(FOLDER, RUN, note | {"always": False}, host="node1", pid=2, began=NOW, at=NOW)
-    for record in records(study):
+    for record in records_of(study):
         finish(record, NOW)
     assert Progress(study, clock=clock).look().note == ""  # all is played: a job may make the tables
 
@@ -195,7 +189,7 @@ def test_what_a_run_says_of_itself_is_told_while_nothing_is_played_or_always(
 def test_a_look_reads_no_more_than_it_may(study_factory: StudyFactory, clock: Clock, records_tell: Records) -> None:
     study = study_factory(MODEL, seeds=5)
     records_tell(calls=10)
-    for record in records(study):
+    for record in records_of(study):
         finish(record, NOW - 5000)
     progress = Progress(study, clock=clock, reads=2)
     assert [progress.look().answered[0] for _ in range(4)] == [20, 40, 50, 50]
@@ -206,7 +200,7 @@ def test_a_look_reads_no_more_than_it_may(study_factory: StudyFactory, clock: Cl
 
 def test_replies_of_running_simulations_give_the_speed(study_factory: StudyFactory, clock: Clock) -> None:
     study = study_factory(MODEL, seeds=2)
-    first, _ = records(study)
+    first, _ = records_of(study)
     progress = Progress(study, since=NOW - 20, clock=clock)
     process = played(first, [NOW - 8, NOW - 7])
     snapshot = progress.look()
@@ -228,7 +222,7 @@ def test_replies_of_a_shard_count_once_by_its_process_or_by_its_records(
 ) -> None:
     models = {"tiny": {"source": {"url": "http://127.0.0.1:9/v1", "served": "x"}}}
     study = study_factory(MODEL, seeds=2, models=models)
-    first, second = records(study)
+    first, second = records_of(study)
     records_tell(calls=2)
     finish(first, NOW - 1)
     process = played(first, [NOW - 9, NOW - 8], at=NOW - 20, engine=SERVICES)
@@ -244,11 +238,11 @@ def test_replies_of_the_run_before_do_not_count_for_the_speed(study_factory: Stu
     study = study_factory(MODEL, seeds=2)
     progress = Progress(study, since=NOW - 10, clock=clock)
     before = [NOW - 60 - number for number in range(30)]
-    played(records(study)[0], before)
+    played(records_of(study)[0], before)
     snapshot = progress.look()
     assert snapshot.answered == (30, 0)
     assert (snapshot.rates, snapshot.left) == (None, None)
-    played(records(study)[0], [*before, NOW - 1], at=NOW + 1)
+    played(records_of(study)[0], [*before, NOW - 1], at=NOW + 1)
     assert progress.look().rates == pytest.approx((1 / 3, 100 / 3, 100 / 3))
 
 
@@ -260,7 +254,7 @@ def test_the_time_left_is_from_that_of_usual_games_to_that_of_longer_ones(
     study_factory: StudyFactory, clock: Clock, records_tell: Records
 ) -> None:
     study = study_factory(MODEL, seeds=3, parameters={"max_rounds": 5})
-    first, second, _ = records(study)
+    first, second, _ = records_of(study)
     progress = Progress(study, since=NOW - 10, clock=clock)
     progress.look()
     played(second, [NOW - 8, NOW - 7])
@@ -285,13 +279,13 @@ def test_a_service_that_does_not_answer_is_told_until_it_does(study_factory: Stu
     study = study_factory(MODEL, seeds=2)
     progress = Progress(study, since=NOW - 100, clock=clock)
     wait = "the service for tiny answered 503: down after {} s; trying again"
-    for number, record in enumerate(records(study)):
+    for number, record in enumerate(records_of(study)):
         played(record, host=f"node{number}", waits_for=wait.format(number))
     [problem] = progress.look().problems
     assert problem.serious
     assert problem.simulations == 2
     assert str(problem) == f"2 simulations: {wait.format(1)}"
-    for number, record in enumerate(records(study)):
+    for number, record in enumerate(records_of(study)):
         played(record, host=f"node{number}", at=clock.now)
         left = progress.look().problems
         assert [problem.simulations for problem in left] == [1 - number] * (1 - number)
@@ -299,7 +293,7 @@ def test_a_service_that_does_not_answer_is_told_until_it_does(study_factory: Stu
 
 def test_a_simulation_that_failed_says_why_until_it_is_played_again(study_factory: StudyFactory, clock: Clock) -> None:
     study = study_factory(MODEL)
-    [record] = records(study)
+    [record] = records_of(study)
     progress = Progress(study, clock=clock)
     played(record, at=NOW - 90, error="the engine for tiny died: boom")
     [problem] = progress.look().problems
@@ -315,7 +309,7 @@ def test_a_run_that_ends_early_says_so_in_its_last_look(study_factory: StudyFact
     study = study_factory(seeds=3)
     progress = Progress(study, since=NOW, clock=clock)
     progress.look()
-    finish(records(study)[0], NOW + 1)
+    finish(records_of(study)[0], NOW + 1)
     write_events(FOLDER, "figures", host="node1", began=NOW + 1, at=NOW + 1)
     clock.now += 4
     now, ended = (progress.look(last) for last in (False, True))

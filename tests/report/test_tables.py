@@ -49,17 +49,12 @@ def test_times_as_text_with_open_limits() -> None:
 # Several axes
 
 
-def drawn(seeds: int, rate: float = 0.7) -> pd.DataFrame:
-    made = Drawn(np.random.default_rng(1), seeds, 0.3)
-    for model, each in {"a": 0.4, "b": rate}.items():
-        for prompt in "pq":
-            made.play(each, model=model, prompt=prompt)
-    return made.rows
-
-
 def test_margins_are_those_of_the_first_outcome() -> None:
-    rows = drawn(20)
-    margins = rows_of(sections.margin_table(margin_table(rows, AXES, ConsensusGame), ConsensusGame))
+    made = Drawn(np.random.default_rng(1), 20, 0.3)
+    for model, rate in {"a": 0.4, "b": 0.7}.items():
+        for prompt in "pq":
+            made.play(rate, model=model, prompt=prompt)
+    margins = rows_of(sections.margin_table(margin_table(made.rows, AXES, ConsensusGame), ConsensusGame))
     assert {row["what"] for row in margins} == {"valid consensus"}
     whole, first, second = margins[:3]
     assert (whole["value"], whole["over"]) == ("all conditions", "4 conditions")

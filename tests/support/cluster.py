@@ -25,6 +25,7 @@ from parley import paths
 from parley.play.record import read_summary
 from parley.play.simulate import simulate
 from parley.study import Study, load_study
+from support.studies import records_of
 from support.workflows import PROFILE, SNAKEMAKE
 
 INSTALL = "apt-get install slurm-wlm slurmdbd munge mariadb-server-core mariadb-client-core"
@@ -308,9 +309,9 @@ def finish(controller: subprocess.Popen[bytes], seconds: float = 900.0) -> None:
     assert controller.returncode == 0, output()[-6000:]
 
 
-def wait_for(condition: Callable[[], Any], controller: subprocess.Popen[bytes], seconds: float = 600.0) -> Any:
+def wait_for(condition: Callable[[], Any], controller: subprocess.Popen[bytes]) -> Any:
     """Return what `condition` gives once it is true; the command must still run until then."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + 600
     while not (value := condition()):
         assert controller.poll() is None, output()[-6000:]
         assert time.monotonic() < end, output()[-6000:]
@@ -318,12 +319,8 @@ def wait_for(condition: Callable[[], Any], controller: subprocess.Popen[bytes], 
     return value
 
 
-def records(study: Study) -> list[Path]:
-    return [simulation.record(study.name) for simulation in study.simulations()]
-
-
 def digests(study: Study) -> list[str]:
-    return [read_summary(record).digest for record in records(study)]
+    return [read_summary(record).digest for record in records_of(study)]
 
 
 def undisturbed(study: Study, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -331,7 +328,7 @@ def undisturbed(study: Study, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) 
     elsewhere.mkdir()
     with monkeypatch.context() as patch:
         patch.chdir(elsewhere)
-        for record in records(study):
+        for record in records_of(study):
             simulate(study, record, [], 1.0)
         return digests(study)
 
@@ -339,7 +336,7 @@ def undisturbed(study: Study, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) 
 def journal_lines(study: Study) -> dict[Path, int]:
     """Return how many replies the journal of each unfinished simulation holds."""
     found = {}
-    for record in records(study):
+    for record in records_of(study):
         journal = paths.journal(record)
         if journal.exists():
             found[journal] = journal.read_bytes().count(b"\n") - 1
@@ -349,12 +346,12 @@ def journal_lines(study: Study) -> dict[Path, int]:
 def all_begun(study: Study) -> bool:
     """Whether all simulations are being played at this moment, each with some hundred replies in its journal."""
     lines = journal_lines(study)
-    return len(lines) == len(records(study)) and min(lines.values()) > 300
+    return len(lines) == len(records_of(study)) and min(lines.values()) > 300
 
 
 def hold_begun(study: Study, held: set[int]) -> int:
     """Stop (SIGSTOP) each simulation that has begun, add its processes to `held`; return how many have begun."""
-    begun = [record for record in records(study) if journal_lines(study).get(paths.journal(record), 0) >= 2]
+    begun = [record for record in records_of(study) if journal_lines(study).get(paths.journal(record), 0) >= 2]
     for record in begun:
         for process in processes("parley", "simulate", str(record)):
             os.kill(process, signal.SIGSTOP)

@@ -1,14 +1,19 @@
 """Running `parley` in this process."""
 
+import fcntl
 import io
+import os
+import pty
 import re
 import resource
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -154,7 +159,39 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     return Terminal()
 
 
-# Servers as processes
+# Processes beside this one
+
+
+def wait_until(condition: Callable[[], object], pause: float = 0.02) -> None:
+    """Return once a condition holds."""
+    end = time.monotonic() + 240
+    while not condition():
+        assert time.monotonic() < end, "waits for ever"
+        time.sleep(pause)
+
+
+def in_terminal(
+    command: Sequence[str | Path], variables: Mapping[str, str] = os.environ, interrupt_at: str | None = None
+) -> tuple[int, str]:
+    """Run a command in a terminal of its own; return its exit status and all that it wrote there.
+
+    It gets Ctrl-C once `interrupt_at` was written.
+    """
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    environment = {**variables, "TERM": "xterm-256color"}
+    process = subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True
+    )
+    os.close(theirs)
+    written = b""
+    with suppress(OSError), open(ours, "rb", buffering=0) as terminal:  # an error: the other end is closed
+        while part := terminal.read(65536):
+            written += part
+            if interrupt_at is not None and interrupt_at.encode() in written:
+                interrupt_at = None
+                os.killpg(process.pid, signal.SIGINT)
+    return process.wait(timeout=120), written.decode(errors="replace")
 
 
 def line(process: subprocess.Popen[str], text: str) -> None:
@@ -162,14 +199,6 @@ def line(process: subprocess.Popen[str], text: str) -> None:
     assert process.stdout is not None
     while text not in (found := process.stdout.readline()):
         assert found, f"ended without saying {text!r}"
-
-
-def wait_until(condition: Callable[[], object], seconds: float = 240.0, pause: float = 0.02) -> None:
-    """Return once a condition holds."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waits for ever"
-        time.sleep(pause)
 
 
 def end(server: subprocess.Popen[str], status: int) -> str:

@@ -50,17 +50,13 @@ def ticks(ax: Any) -> tuple[list[str], list[str]]:
 
 def text_of(pages: Figure | Sequence[Figure]) -> str:
     """Return all texts of a figure, its panels and its legends."""
-    return " ".join(_text_of(figure) for figure in _pages(pages))
-
-
-def _text_of(figure: Figure) -> str:
-    texts = [text.get_text() for text in figure.texts]
-    for ax in figure.axes:
-        if ax.get_visible():
-            texts += [t.get_text() for t in (ax.title, ax.xaxis.label, ax.yaxis.label, *ax.texts)]
-            texts += [label.get_text() for label in ax.get_xticklabels()]
-    texts += [text.get_text() for legend in figure.legends for text in legend.get_texts()]
-    return " ".join(" ".join(texts).split())
+    texts: list[Any] = []
+    for figure in _pages(pages):
+        texts += figure.texts
+        for ax in panels_of(figure):
+            texts += [ax.title, ax.xaxis.label, ax.yaxis.label, *ax.texts, *ax.get_xticklabels()]
+        texts += [text for legend in figure.legends for text in legend.get_texts()]
+    return " ".join(" ".join(text.get_text() for text in texts).split())
 
 
 def _pages(pages: Figure | Sequence[Figure]) -> Sequence[Figure]:

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from parley import paths
-from parley.play.simulate import simulate
 from parley.report.explorer.game import part_content
 from parley.report.explorer.selection import select
 from parley.report.explorer.site import data_js, page_html, write_view
 from parley.study import Study
+from support.figures import recorded as recorded
 
 Json = dict[str, Any]
 
@@ -99,7 +99,7 @@ def simulation_id(place: int) -> str:
     return hashlib.sha256(str(place).encode()).hexdigest()
 
 
-def study_index(seeds: int = 8, **changes: Any) -> dict[str, Any]:
+def study_index(seeds: int, **changes: Any) -> dict[str, Any]:
     """Return the index of a study, with a condition for each number of liars; one record is damaged, one grows.
 
     The first game with most liars is a fork of the first without.
@@ -246,13 +246,6 @@ ATTEMPT = (
     *("prompt_tokens", "completion_tokens", "seconds", "seed", "temperature", "finish_reason", "reasoning"),
     *("degenerate", "sent"),
 )
-
-
-def recorded(study: Study) -> Study:
-    """Play all simulations of a scripted study."""
-    for simulation in study.simulations():
-        simulate(study, simulation.record(study.name), [], 0.0)
-    return study
 
 
 def with_pictures(study: Study) -> Study:

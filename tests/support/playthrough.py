@@ -98,12 +98,10 @@ def as_text(ask: Ask, fields: Mapping[str, Any]) -> str:
     return "\n".join([*lines, *free] if labels_first(ask.reply_model) else [*free, *lines])
 
 
-def simulation_of(
-    game: str, grid: Mapping[str, Any], parameters: Mapping[str, Any] | None = None, seed: int = 0
-) -> Simulation:
+def simulation_of(game: str, grid: Mapping[str, Any], parameters: Mapping[str, Any], seed: int = 0) -> Simulation:
     """Return the first simulation of a study of one grid; `n` is 3 and the model a language model if it names none."""
     defaults = {"prompt": next(iter(GAMES[game].prompts))} | ({} if "groups" in grid else {"model": "tiny", "n": 3})
-    body = {"game": game, "seeds": [seed], "parameters": dict(parameters or {}), "grids": [{**defaults, **grid}]}
+    body = {"game": game, "seeds": [seed], "parameters": {**parameters}, "grids": [{**defaults, **grid}]}
     with TemporaryDirectory() as folder, chdir(folder):
         Path("models.yaml").write_text(yaml.safe_dump(MODELS), encoding="utf-8")
         Path("study.yaml").write_text(yaml.safe_dump(body), encoding="utf-8")
@@ -131,7 +129,7 @@ class Shown:
     def game(self, spec: Mapping[str, Any]) -> str:
         """Play a playthrough, and return its file."""
         self.spec = spec
-        simulation = simulation_of(spec["game"], spec.get("grid", {}), spec.get("parameters"), spec.get("seed", 0))
+        simulation = simulation_of(spec["game"], spec.get("grid", {}), spec.get("parameters", {}), spec.get("seed", 0))
         played_game = simulation.game()
         played = by_hand(played_game, spec.get("replies"))
         head, end = self._head(spec, simulation, played_game), _end(played, played_game)

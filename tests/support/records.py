@@ -119,7 +119,7 @@ def write_cheap_talk(folder: Path, trial: int, content: Mapping[str, Any], chang
     return file
 
 
-def reply_lines(rounds: Sequence[str], key: str = "one", prompts: bool = True, **of_game: Any) -> list[dict[str, Any]]:
+def reply_lines(rounds: Sequence[str], key: str = "one", **of_game: Any) -> list[dict[str, Any]]:
     """Return the lines of a game in the plain format; the last agent is Byzantine where `byzantine` is given."""
     lines: list[dict[str, Any]] = []
     for number, letters in enumerate(rounds, 1):
@@ -129,7 +129,7 @@ def reply_lines(rounds: Sequence[str], key: str = "one", prompts: bool = True, *
                 line: dict[str, Any] = {
                     **{"id": key, "round": number, "phase": phase, "agent": f"agent_{place + 1}"},
                     "text": json.dumps({"reasoning": "so", **said}),
-                    **({"system": "You hunt.", "user": f"Round {number}: {phase}?"} if prompts else {}),
+                    **{"system": "You hunt.", "user": f"Round {number}: {phase}?"},
                     **({"points": payoffs(letters)[place]} if phase == "act" else {}),
                 }
                 if number == 1 and phase == "signal":
@@ -228,12 +228,11 @@ def forged(lines: Sequence[bytes], height: int, change: Callable[[Block], object
     return [*map(block_line, blocks)]
 
 
-def write_chain(path: Path, lines: Sequence[bytes], head: bool = True) -> Path:
+def write_chain(path: Path, lines: Sequence[bytes]) -> Path:
     """Write a chain, and its head beside it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"".join(lines))
-    if head:
-        paths.ledger_head(path).write_bytes(head_line(len(lines), json.loads(lines[-1])["hash"]))
+    paths.ledger_head(path).write_bytes(head_line(len(lines), json.loads(lines[-1])["hash"]))
     return path
 
 

@@ -103,7 +103,7 @@ def study_of(*grids: dict[str, Any], name: str = "small", **content: Any) -> Stu
 
 def play_all(study: Study) -> list[Path]:
     """Play all simulations of a study that needs no engine; return their records."""
-    files = [simulation.record(study.name) for simulation in study.simulations()]
+    files = records_of(study)
     for file in files:
         simulate(study, file, [], 1.0)
     return files
@@ -130,7 +130,7 @@ def make_study(
 ) -> Study:
     file = Path("config") / f"{name}.yaml"
     file.parent.mkdir(exist_ok=True)
-    (file.parent / "models.yaml").write_text(_PLAIN_MODELS)
+    (file.parent / "models.yaml").write_text(yaml.safe_dump(MODELS), encoding="utf-8")
     file.write_text(
         f"game: consensus\ntitle: {json.dumps(title)}\nseeds: 2\nparameters: {{max_rounds: 3}}\n"
         f"grids: {grids}\n{extra}"
@@ -227,7 +227,6 @@ CONTENT: dict[str, Any] = {
         {"model": "majority", "honest": 4, "b": [0, 1], "byzantine": "random", "prompt": "may_exist"},
     ],
 }
-DEMO_MODELS = {"models": {"tiny": {"source": {"repo": "owner/tiny", "revision": "a" * 40}}}}
 
 
 def write_study(root: Path, name: str = "demo", **changes: Any) -> Path:
@@ -235,14 +234,14 @@ def write_study(root: Path, name: str = "demo", **changes: Any) -> Path:
     file = root / "config" / f"{name}.yaml"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(yaml.safe_dump(CONTENT | changes), encoding="utf-8")
-    (file.parent / "models.yaml").write_text(yaml.safe_dump(DEMO_MODELS), encoding="utf-8")
+    (file.parent / "models.yaml").write_text(yaml.safe_dump(MODELS), encoding="utf-8")
     return file
 
 
-def play_study(root: Path, name: str = "demo") -> Study:
-    """Play a study of scripted policies, in `root` as the workflow does."""
+def play_study(root: Path) -> Study:
+    """Play the study `demo`, of scripted policies, in `root` as the workflow does."""
     with chdir(root):
-        study = load_study(paths.study_file(name))
+        study = load_study(paths.study_file("demo"))
         simulate_shard(study, SCRIPTED, 0)
     return study
 
@@ -284,6 +283,7 @@ def with_model(folder: Path) -> Path:
 
 
 def records_of(study: Study) -> list[Path]:
+    """Return where the records of a study are, or will be."""
     return [simulation.record(study.name) for simulation in study.simulations()]
 
 

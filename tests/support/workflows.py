@@ -4,7 +4,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -16,6 +15,7 @@ from parley import paths
 from parley.study import Study, load_study
 from support import REPOSITORY
 from support.answering import SERVED, VARIABLE, StandInService
+from support.commands import wait_until
 from support.preloaded import preloaded_environment, programs
 
 SNAKEMAKE = [sys.executable, "-m", "snakemake", "--snakefile", str(REPOSITORY / "Snakefile")]
@@ -161,7 +161,5 @@ def serve(model: str = MODEL) -> subprocess.Popen[bytes]:
             stdout=log,
             stderr=subprocess.STDOUT,
         )
-    end = time.monotonic() + 120
-    while not Path("endpoint.json").exists() and time.monotonic() < end:
-        time.sleep(0.2)
+    wait_until(Path("endpoint.json").exists)
     return process

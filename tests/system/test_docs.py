@@ -6,8 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,6 +28,7 @@ from parley.play.simulate import simulate_shard
 from parley.study import load_study
 from parley.study.condition import SCRIPTED
 from support import REPOSITORY
+from support.commands import in_terminal
 from support.studies import Drawn
 
 pytestmark = pytest.mark.promise(
@@ -241,19 +241,6 @@ def write_own_code(folder: Path) -> None:
     (info / "entry_points.txt").write_text(points)
 
 
-def shown_in_terminal(command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:
-    """Return the status of a command and all that a terminal of 80 columns was sent."""
-    ours, theirs = os.openpty()
-    environment = {**environment, "TERM": "xterm-256color", "COLUMNS": "80", "LINES": "30"}
-    running = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
-    os.close(theirs)
-    said = b""
-    with suppress(OSError), open(ours, "rb", buffering=0) as terminal:  # an error is the end
-        while part := terminal.read(65536):
-            said += part
-    return running.wait(), said.decode()
-
-
 @pytest.mark.slow
 @pytest.mark.promise("The examples of the pages about code of one's own run, in a terminal and in a pipe.")
 @pytest.mark.parametrize(
@@ -272,7 +259,7 @@ def test_examples_of_own_code_play_in_a_terminal_and_in_a_pipe(
     environment = os.environ | {"PYTHONPATH": str(folder)}  # where `middle` is installed
     command = [sys.executable, "-m", "parley.cli", "play", *arguments]
     if terminal:
-        status, said = shown_in_terminal([*command, "--record", "game.svg"], environment)
+        status, said = in_terminal([*command, "--record", "game.svg"], environment)
         assert status == 0, said
         assert outcome in said.rpartition("Outcome: ")[2].lower()
         assert "<svg" in Path("game.svg").read_text()

@@ -68,8 +68,8 @@ def contents(*folders: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in files if path.parent.name != "processes"}
 
 
-def inodes(study: str = "demo") -> dict[Path, int]:
-    return {path: path.stat().st_ino for path in paths.simulations(study).rglob("*.parquet")}
+def inodes() -> dict[Path, int]:
+    return {path: path.stat().st_ino for path in paths.simulations("demo").rglob("*.parquet")}
 
 
 def skipped(stage: str, output: str) -> bool:

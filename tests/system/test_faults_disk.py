@@ -5,7 +5,7 @@ import fcntl
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -127,8 +127,13 @@ def test_after_a_full_disk_the_same_command_finishes(
     assert any(".parquet: cannot be written: No space left on device" in line for line in lines)
 
 
-def an_entry() -> Entry:
-    return Entry(1, "propose", "agent_1", 0, 7, "ask", "text", "stop", 100, 20, None, 1.5, 0.25)
+def refusing(number: int) -> Callable[..., None]:
+    """Return what fails as the file system does."""
+
+    def fail(*_: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return fail
 
 
 @pytest.mark.parametrize(
@@ -138,11 +143,8 @@ def an_entry() -> Entry:
 def test_a_journal_that_cannot_be_synced_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, remedy: str
 ) -> None:
-    def fail(fd: int) -> None:
-        raise OSError(number, os.strerror(number))
-
     with Journal(tmp_path / "j", "f" * 64) as journal:
-        monkeypatch.setattr(os, "fsync", fail)
+        monkeypatch.setattr(os, "fsync", refusing(number))
         with pytest.raises(JournalError, match=f"j: cannot be written: {os.strerror(number)}; {remedy} and run again"):
             journal.sync()
 
@@ -165,24 +167,17 @@ def test_a_new_journal_survives_the_machine_with_its_name_and_folders(
     with Journal(Path("results/a/b/j"), "f" * 64) as journal:
         # Each folder that got a new name in it, before anything is asked.
         assert synced == [str(tmp_path / name) for name in ("", "results", "results/a", "results/a/b")]
-        journal.append(an_entry())
+        journal.append(Entry(1, "propose", "agent_1", 0, 7, "ask", "text", "stop", 100, 20, None, 1.5, 0.25))
         journal.sync()
         assert synced[-1] == str(tmp_path / "results/a/b/j")
 
 
-def test_a_file_system_that_syncs_no_folders_is_used_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(fd: int) -> None:
-        raise OSError(errno.EINVAL, "Invalid argument")
-
-    monkeypatch.setattr(os, "fsync", fail)
+def test_a_file_system_that_syncs_no_folders_is_used_and_one_that_cannot_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fsync", refusing(errno.EINVAL))
     sync_folder(tmp_path)
-
-
-def test_a_folder_that_cannot_be_synced_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(fd: int) -> None:
-        raise OSError(errno.EIO, "Input/output error")
-
-    monkeypatch.setattr(os, "fsync", fail)
+    monkeypatch.setattr(os, "fsync", refusing(errno.EIO))
     with pytest.raises(OSError, match="Input/output"):
         sync_folder(tmp_path)
 
@@ -190,16 +185,11 @@ def test_a_folder_that_cannot_be_synced_is_an_error(tmp_path: Path, monkeypatch:
 # No locks
 
 
-@pytest.fixture(params=[errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS])
-def no_locks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(fd: int, how: int) -> None:
-        raise OSError(request.param, os.strerror(request.param))
-
-    monkeypatch.setattr(fcntl, "flock", fail)
-
-
-@pytest.mark.usefixtures("no_locks")
-def test_without_locks_a_simulation_stops_in_one_line_that_says_what_to_do(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS])
+def test_without_locks_a_simulation_stops_in_one_line_that_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    monkeypatch.setattr(fcntl, "flock", refusing(number))
     with pytest.raises(JournalError) as caught:
         Journal(tmp_path / "j", "f" * 64)
     line = str(caught.value)

@@ -14,6 +14,7 @@ from parley import paths
 from parley.engine import client
 from parley.engine.endpoint import FAILED, Endpoint, read_endpoint
 from parley.errors import EngineError
+from parley.play.journal import journaled
 from parley.play.record import read_record
 from parley.play.replay import replay
 from parley.play.simulate import simulate
@@ -94,11 +95,6 @@ def run(study: Study, engine: Failing) -> list[str]:
     return said
 
 
-def journaled_seeds(record: Path) -> list[int]:
-    lines = paths.journal(record).read_bytes().split(b"\n")[1:-1]
-    return [json.loads(line[9:])["seed"] for line in lines]
-
-
 FAILURES: dict[str, tuple[Answer, str]] = {
     "answers 500": (lambda body: (500, b"<html>\x1b[31mboom\n</html>"), "answered 500"),
     "answers 404": (lambda body: (404, {"error": {"message": "no such model"}}), "answered 404: no such model"),
@@ -123,7 +119,7 @@ def test_an_engine_that_fails_in_mid_game_loses_nothing(
     assert line.startswith("the engine for tiny")
     assert line.isprintable()
     assert not record.exists()
-    kept = journaled_seeds(record)
+    kept = [entry.seed for entry in journaled(paths.journal(record))]
     # A phase is complete; of one in flight, what came before the failure.
     assert set(engine.seeds[:4]) <= set(kept) <= set(engine.seeds[:6])
 

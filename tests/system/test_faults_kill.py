@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from parley import paths
 from parley.play.record import read_summary
 from parley.study import load_study
+from support.commands import wait_until
 from support.mortal import Key, Nursery, Undisturbed, World, finish
 
 pytestmark = [
@@ -91,9 +92,7 @@ def test_the_command_itself_killed_in_mid_game_asks_nothing_again(world: World) 
     command = [sys.executable, "-m", "parley.cli", "simulate", "long.yaml", str(record)]
     journal = world.folder / paths.journal(record)
     playing = subprocess.Popen(command, cwd=world.folder, stdout=subprocess.DEVNULL)
-    end = time.monotonic() + 60
-    while time.monotonic() < end and not (journal.exists() and journal.stat().st_size >= 40_000):
-        time.sleep(0.001)
+    wait_until(lambda: journal.exists() and journal.stat().st_size >= 40_000, pause=0.001)
     playing.kill()
     assert playing.wait() == -signal.SIGKILL
     assert not (world.folder / record).exists()
@@ -141,9 +140,7 @@ def test_one_that_waits_goes_on_when_the_other_is_killed(world: World, undisturb
     one = replace(world.life(), notes=str(world.notes / "one"), answer_seconds=0.1)
     two = replace(world.life(), notes=str(world.notes / "two"))
     first = world.nursery.start(one)
-    end = time.monotonic() + 20
-    while time.monotonic() < end and len(world.journaled()) < 4:
-        time.sleep(0.005)
+    wait_until(lambda: len(world.journaled()) >= 4, pause=0.005)
     second = world.nursery.start(two)
     time.sleep(0.05)
     os.kill(first, signal.SIGKILL)

@@ -6,8 +6,6 @@ import socket
 import stat
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,36 +13,27 @@ import pytest
 from parley.engine.endpoint import Endpoint, read_endpoint
 from parley.engine.models import ModelEntry
 from parley.play.journal import Entry, Journal
+from support.commands import wait_until
 
 pytestmark = pytest.mark.promise("Journals, sockets and endpoints are their owner's; no server reaches the network.")
 
 SOURCE = {"repo": "owner/tiny", "revision": "a" * 40}
 
 
-@pytest.fixture
-def open_umask() -> Iterator[None]:
-    before = os.umask(0)
-    yield
-    os.umask(before)
-
-
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-@pytest.mark.usefixtures("open_umask")
-def test_a_journal_is_its_owners(tmp_path: Path) -> None:
-    path = tmp_path / "j.jsonl"
+def test_journals_and_endpoint_files_are_their_owners(tmp_path: Path) -> None:
     entry = Entry(1, "propose", "agent_1", 0, 7, "ask", "text", "stop", 100, 20, None, 1.5, 0.25)
-    with Journal(path, "f" * 64) as journal:
-        journal.append(entry)
-    assert mode(path) == 0o600
-
-
-@pytest.mark.usefixtures("open_umask")
-def test_an_endpoint_file_is_its_owners(tmp_path: Path) -> None:
-    Endpoint("tiny", "s", 1).write(tmp_path / "endpoint.json")
-    assert mode(tmp_path / "endpoint.json") == 0o600
+    before = os.umask(0)
+    try:
+        with Journal(tmp_path / "j.jsonl", "f" * 64) as journal:
+            journal.append(entry)
+        Endpoint("tiny", "s", 1).write(tmp_path / "endpoint.json")
+    finally:
+        os.umask(before)
+    assert [mode(path) for path in tmp_path.iterdir()] == [0o600, 0o600]
 
 
 SERVER = """
@@ -80,9 +69,8 @@ def test_a_running_server_is_its_owners_whatever_the_umask(
     environment = {**os.environ, "XDG_RUNTIME_DIR": "", "TMPDIR": str(run)}
     process = subprocess.Popen([sys.executable, "-c", SUPERVISOR % SERVER], env=environment)
     try:
-        end, path = time.monotonic() + 30, Path("endpoint.json")
-        while time.monotonic() < end and not (path.exists() and Path(read_endpoint(path).socket).exists()):
-            time.sleep(0.02)
+        path = Path("endpoint.json")
+        wait_until(lambda: path.exists() and Path(read_endpoint(path).socket).exists())
         listening = Path(read_endpoint(path).socket)
         assert mode(path) == 0o600
         assert stat.S_ISSOCK(listening.stat().st_mode)

@@ -7,7 +7,6 @@ import pytest
 from snakemake.iocontainers import Wildcards
 from snakemake.resources import Resources
 
-from parley import paths
 from parley.engine import server
 from parley.study import Study
 from parley.workflow.jobs import Jobs
@@ -66,13 +65,6 @@ def study(study_factory: StudyFactory) -> Study:
     return study_factory({"model": ["big", "tiny", "one", "theirs", "majority"]}, models=MODELS)
 
 
-def test_beside_a_server_a_simulation_hangs_on_it_and_asks_for_nothing(study: Study) -> None:
-    jobs, wildcards = jobs_of(study), simulation_wildcards(study, "big")
-    assert jobs.engine_endpoints(wildcards) == [str(paths.endpoint("small", "big", 0, "big"))]
-    assert jobs.group(wildcards) == jobs.group(shard_wildcards("big"))
-    assert jobs.simulation_minutes(wildcards) is None
-
-
 def test_a_shard_without_a_server_has_an_hour_or_what_its_service_asks(study: Study) -> None:
     jobs = jobs_of(study)
     for model in ("theirs", "majority"):
@@ -120,10 +112,8 @@ def test_the_first_server_of_a_shard_has_all_cores_and_its_own_environment(study
 def test_shards_play_side_by_side_where_gpus_allow_it(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "is_cpu_build", lambda: False)
     rows = {"0,1,2": [1, 2, 1], "GPU-a,GPU-b": [1, 2, 1], "0": [1, 1, 1], "0,1,2,3": [2, 4, 1]}
-    for (
-        visible,
-        side_by_side,
-    ) in rows.items():  # of shards of two GPUs, one and none; 8 cores cannot be shared by three
+    # Of shards of two GPUs, one and none; 8 cores cannot be shared by three.
+    for visible, side_by_side in rows.items():
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
         threads, shards = jobs_of(study, is_main=True).server_threads, ("big", "one", "tiny")
         assert [8 // threads(shard_wildcards(name, model=name)) for name in shards] == side_by_side, visible

@@ -11,12 +11,12 @@ import pytest
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
 from parley import paths
-from parley.play.simulate import simulate_shard
 from parley.study import load_study
 from parley.workflow import local_jobs, run
 from parley.workflow.run import Run, begin
 from support.studies import StudyFactory
 
+SNAKEMAKE: Any = SimpleNamespace(is_main_process=True, workdir_init=".", dag=None)
 ExecutorPluginRegistry()  # looks for SLURM with processes; Snakemake has it before a run begins
 
 
@@ -30,26 +30,6 @@ def unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_jobs, "Guard", lambda patience: SimpleNamespace(start=lambda: None))
 
 
-def snakemake(is_main: bool = True) -> Any:
-    return SimpleNamespace(
-        is_main_process=is_main,
-        workdir_init=".",
-        dag=None,
-        executor_plugin=SimpleNamespace(name="local"),
-        execution_settings=SimpleNamespace(latency_wait=1),
-    )
-
-
-@pytest.mark.slow
-def test_what_is_missing_is_ordered_by_one_mark_for_each_shard(study_factory: StudyFactory) -> None:
-    study = study_factory({"b": [0, 1], "byzantine": "random"}, seeds=3)
-    planned = Run(study, is_main=True)
-    assert len(planned.unplayed) == 6
-    assert planned.unfinished == [str(paths.mark("small", "played", "scripted", planned.token, 0))]
-    simulate_shard(study, "scripted", 0)
-    assert Run(study, is_main=True).unfinished == []
-
-
 def test_shell_commands_name_study_models_and_plan(study_factory: StudyFactory, folder: Path) -> None:
     study_factory()
     shutil.copytree(".", "a {b}")
@@ -60,7 +40,7 @@ def test_shell_commands_name_study_models_and_plan(study_factory: StudyFactory, 
 
 def refused(capsys: pytest.CaptureFixture[str], config: dict[str, Any]) -> str:
     with pytest.raises(SystemExit) as ended:
-        begin(snakemake(), config)
+        begin(SNAKEMAKE, config)
     assert ended.value.code == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
@@ -79,7 +59,7 @@ def test_a_run_that_cannot_be_planned_ends_with_one_line(
         shutil.copy("small.yaml", other)
         assert refused(capsys, small).startswith(f"parley: small.yaml and {other}: two studies of one name")
         other.unlink()
-    assert begin(snakemake(), small).study.name == "small"
+    assert begin(SNAKEMAKE, small).study.name == "small"
 
 
 def test_what_a_killed_run_still_finishes_while_a_run_is_planned_is_not_refused(

@@ -17,7 +17,7 @@ from parley.errors import ParleyError
 from parley.workflow import slurm, slurm_plugin
 from parley.workflow.slurm import refusal_line
 
-pytestmark = pytest.mark.promise("A SLURM job ends when SLURM says so and is never forgotten.")
+pytestmark = [pytest.mark.promise("A SLURM job ends when SLURM says so and is never forgotten."), pytest.mark.slow]
 
 Answer = dict[str, str] | None  # states by job; None: the program failed
 R, P, C = "RUNNING", "PENDING", "COMPLETED"
@@ -97,7 +97,6 @@ CYCLES: dict[str, tuple[list[tuple[Answer, Answer]], str]] = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", CYCLES)
 def test_a_job_ends_when_slurm_says_so_and_is_never_forgotten(
     name: str, executor: Executor, monkeypatch: pytest.MonkeyPatch
@@ -129,7 +128,6 @@ def test_a_job_ends_when_slurm_says_so_and_is_never_forgotten(
     assert canceled == ["7"] * 2 * len(cycles)
 
 
-@pytest.mark.slow
 def test_what_jobs_wait_for_is_counted_and_kept_while_nobody_answers(
     executor: Executor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,7 +158,6 @@ SENT = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", SENT)
 def test_what_sbatch_cannot_do_for_a_moment_costs_no_attempt(
     name: str, executor: Executor, folder: Path, monkeypatch: pytest.MonkeyPatch
@@ -196,14 +193,12 @@ def test_what_sbatch_cannot_do_for_a_moment_costs_no_attempt(
     assert (" -A Mine " in sent[0], " -A " in sent[0], " -p " in sent[0]) == ((name == "full",) * 2 + (False,))
 
 
-@pytest.mark.slow
 def test_a_run_that_ends_sends_nothing_more(executor: Executor) -> None:
     executor.scheduler._user_kill = "graceful"  # by SIGTERM
     executor.run_job(Group())
     assert executor.told == ["error not sent: the run ends"]
 
 
-@pytest.mark.slow
 def test_the_end_of_a_run_leaves_the_folders_of_other_runs_jobs(executor: Executor, folder: Path) -> None:
     executor.workflow.executor_settings.delete_logfiles_older_than = 10
     pending = folder / ".snakemake" / "slurm_logs" / "group_other"
@@ -212,7 +207,6 @@ def test_the_end_of_a_run_leaves_the_folders_of_other_runs_jobs(executor: Execut
     assert pending.exists()
 
 
-@pytest.mark.slow
 def test_whatever_keeps_a_job_from_being_sent_is_told(executor: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(job: Any) -> Any:
         raise WorkflowError("the account is unknown")
@@ -223,7 +217,6 @@ def test_whatever_keeps_a_job_from_being_sent_is_told(executor: Executor, monkey
     assert "the account is unknown" in executor.told[0]
 
 
-@pytest.mark.slow
 def test_another_version_of_the_plugin_is_refused_and_so_is_a_machine_without_slurm(
     executor: Executor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

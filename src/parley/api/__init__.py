@@ -1,6 +1,7 @@
 """What `import parley` offers: studies, played games and results, as objects and data frames."""
 
 import asyncio
+import os
 from collections.abc import Coroutine
 from os import PathLike
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any, TypeVar
 from parley import paths
 from parley.api.games import Played, Record, Records
 from parley.api.results import Results
-from parley.api.studies import Study, load_to_read, path_text
+from parley.api.studies import Study, load_to_read
 from parley.errors import UsageError
 
 __all__ = ["Played", "Record", "Records", "Results", "Study", "load", "run"]
@@ -34,13 +35,13 @@ def load(
       consensus: 2 conditions, 6 simulations
       axes: model 1, n 2, b 2, prompt 1
     """
-    name = path_text("study", study)
+    name = os.fspath(study)
     if root is None:
         file = paths.study_file(name)
         name, folder = str(file.absolute()), paths.home(file).absolute()
     else:
-        folder = Path(path_text("root", root)).absolute()
-    models_file = None if models is None else Path(path_text("models", models)).absolute()
+        folder = Path(root).absolute()
+    models_file = None if models is None else Path(models).absolute()
     return Study(load_to_read(name, folder, models_file), folder)
 
 

@@ -98,9 +98,7 @@ def attempt_columns(axes: Sequence[str]) -> list[str]:
     return [*axes, "spec", *(name for name in SCHEMA.names if name not in axes)]
 
 
-def attempt_frame(
-    simulations: SimulationPaths, columns: Sequence[str] | None, reported: set[Path] | None = None
-) -> pd.DataFrame:
+def attempt_frame(simulations: SimulationPaths, columns: Sequence[str] | None, reported: set[Path]) -> pd.DataFrame:
     """Return a row per attempt of some simulations: the axes, `spec`, and the columns of their records.
 
     Texts are categories. Records that cannot be used are left out with a warning, unless already `reported`; raises
@@ -157,9 +155,7 @@ def round_columns(axes: Sequence[str], game: type[Game]) -> list[str]:
     return [*axes, "seed", "outcome", "round", *(measure.name for measure in game.evidence.measures), "spec", "id"]
 
 
-def round_frame(
-    simulations: SimulationPaths, columns: Sequence[str] | None, reported: set[Path] | None = None
-) -> pd.DataFrame:
+def round_frame(simulations: SimulationPaths, columns: Sequence[str] | None, reported: set[Path]) -> pd.DataFrame:
     """Return a row per simulation and round: the axes, `seed`, `outcome`, `round`, the game's measures, `spec`, `id`.
 
     A measure is missing (NaN) in rounds that have none. Damaged records are left out as in `attempt_frame`.
@@ -205,7 +201,7 @@ def check_columns(columns: Sequence[str] | None, known: Sequence[str]) -> list[s
 
 
 def _each(
-    simulations: SimulationPaths, read: Callable[[Simulation, Path], _T], reported: set[Path] | None = None
+    simulations: SimulationPaths, read: Callable[[Simulation, Path], _T], reported: set[Path]
 ) -> list[tuple[Simulation, _T]]:
     """Return what is read of each record; skip unusable records, and raise if none is left."""
 
@@ -217,7 +213,6 @@ def _each(
 
     done: list[tuple[Simulation, _T]] = []
     problems: list[RecordError] = []
-    reported = set() if reported is None else reported
     with ThreadPoolExecutor(_THREADS) as threads:  # one waits for the disk or unpacks while another works
         for (simulation, path), result in zip(simulations, threads.map(tried, simulations), strict=True):
             if isinstance(result, RecordError):

@@ -140,7 +140,7 @@ class Record(Shown):
         0      1  propose  agent_1
         1      1  propose  agent_2
         """
-        return attempt_frame([(self._simulation, self.path)], None)
+        return attempt_frame([(self._simulation, self.path)], None, set())
 
     def replay(self) -> Replayed:
         """Play it again from what was recorded, with no engine; `identical` says whether the same came of it.
@@ -189,10 +189,7 @@ class Records(Shown, Sequence[Record]):
     def __getitem__(self, place: int | slice) -> "Record | Records":
         if isinstance(place, slice):
             return Records(self._study, self._simulations[place], self._root)
-        try:
-            return Record(self._study, self._simulations[place], self._root)
-        except IndexError:
-            raise IndexError(f"{self._study.name}: {counted(len(self), 'record')} here; none at [{place}]") from None
+        return Record(self._study, self._simulations[place], self._root)
 
     def where(self, **chosen: Any) -> "Records":
         """Return those with these values of axes, and of `seed`; a list means any of its values.
@@ -216,8 +213,6 @@ async def play(
     """Play one game, as `parley play` does. Raises UsageError if it cannot be played here."""
     if not is_seed(seed):
         raise UsageError(f"seed={one_line(str(seed), 40)}: give a whole number from 0")
-    if type(engine_timeout) not in (int, float) or not engine_timeout > 0:
-        raise UsageError(f"engine_timeout={one_line(repr(engine_timeout), 40)}: give a number of seconds above 0")
     if not endpoints:
         _check_models(study, condition)
     simulation = Simulation(condition, int(seed))

@@ -172,7 +172,8 @@ class Results(Shown):
             raise UsageError(f"{one_line(str(name), 60)!r}: no figure of this study; {choose(name, self.figures)}")
         spec = next(spec for spec in self._planned.figures if spec.name == name)
         with paths.rooted(self._root), own_style(Look(width, for_paper)):
-            drawn = draw(self._usable_study, spec, self._table)
+            study = self._study if self._is_current else self._usable.first_repeat.study
+            drawn = draw(study, spec, self._table)
         if not 1 <= page <= len(drawn):
             raise UsageError(f"{name}: page {page}: it has {counted(len(drawn), 'page')}")
         figure = drawn[page - 1]
@@ -207,10 +208,6 @@ class Results(Shown):
         usable = read_records(self._whole, reported=self._reported)
         self._reported.update(usable.left_out)
         return usable
-
-    @property
-    def _usable_study(self) -> Study:
-        return self._study if self._is_current else self._usable.first_repeat.study
 
     @cached_property
     def _made(self) -> Mapping[str, pd.DataFrame]:

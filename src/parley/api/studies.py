@@ -20,7 +20,7 @@ from parley.play.record import peek_summary
 from parley.play.stale_records import simulation_files
 from parley.study import Study as CheckedStudy
 from parley.study import load_study
-from parley.text import counted, one_line
+from parley.text import counted
 from parley.workflow.command import snakemake_command
 
 Endpoints = str | PathLike[str] | Sequence[str | PathLike[str]]
@@ -82,7 +82,7 @@ class Study(Shown):
           replies: 70, 0 of them unusable
         """
         condition = one_condition(self._study, axes)
-        endpoints = [Path(path_text("endpoint", file)).absolute() for file in listed(endpoint)]
+        endpoints = [Path(file).absolute() for file in listed(endpoint)]
         with paths.rooted(self._root):
             return await play(self._study, condition, seed, endpoints, engine_timeout)
 
@@ -129,14 +129,6 @@ class Study(Shown):
             study.game.name: f"{counted(len(study.conditions), 'condition')}, {counted(simulations, 'simulation')}",
             "axes": ", ".join(f"{axis} {len(found)}" for axis, found in values.items()),
         }
-
-
-def path_text(argument: str, value: Any) -> str:
-    """Return the path that is given for an argument; raises UsageError for what can be none."""
-    path = os.fspath(value) if isinstance(value, str | os.PathLike) else None
-    if isinstance(path, str) and "\0" not in path:
-        return path
-    raise UsageError(f"{argument}={one_line(repr(value), 60)}: give a name or a path, as text")
 
 
 def load_to_read(study: str, root: Path, models_file: Path | None) -> CheckedStudy:

@@ -64,8 +64,6 @@ def main() -> None:
 
 def stop_command(words: str) -> None:
     """Make SIGTERM do what Ctrl-C does, and have either end this process in time, with these `words` if it hangs."""
-    if threading.current_thread() is not threading.main_thread():
-        return
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)

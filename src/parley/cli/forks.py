@@ -5,13 +5,10 @@ from pathlib import Path
 
 import click
 
-from parley.cli.common import ENDPOINTS, JSON, TIMEOUT, refuse_folder, tell
+from parley.cli.common import ENDPOINTS, JSON, MODELS_FILE, PATH, TIMEOUT, refuse_folder, tell
 from parley.text import counted, table
 
-_MODELS = click.option(
-    "--models", type=click.Path(path_type=Path), help="Model entries; default: models.yaml here or in config/."
-)
-_RECORD = click.argument("record", type=click.Path(path_type=Path))
+_RECORD = click.argument("record", type=PATH)
 
 
 @click.command()
@@ -28,7 +25,7 @@ _RECORD = click.argument("record", type=click.Path(path_type=Path))
 @click.option("--repeats", default=5, show_default=True, type=click.IntRange(1, 100), help="Forks of each change.")
 @click.option("--same-seeds", is_flag=True, help="Sample with the seeds of the record, not with new ones; once.")
 @click.option("--reasoning", is_flag=True, help="Print the texts too, private notes included.")
-@_MODELS
+@MODELS_FILE
 @ENDPOINTS
 @TIMEOUT
 def fork(
@@ -38,7 +35,7 @@ def fork(
     repeats: int,
     same_seeds: bool,
     reasoning: bool,
-    models: Path | None,
+    models: Path,
     endpoints: tuple[Path, ...],
     engine_timeout: float,
 ) -> None:
@@ -77,7 +74,7 @@ def fork(
 @click.option("--at", "at", multiple=True, metavar="ROUND[:PHASE]", help="Messages of these alone; default: of all.")
 @click.option("--repeats", default=5, show_default=True, type=click.IntRange(1, 100), help="Forks of each message.")
 @click.option("--plan", is_flag=True, help="Print what it takes, and play nothing.")
-@_MODELS
+@MODELS_FILE
 @ENDPOINTS
 @TIMEOUT
 @JSON
@@ -86,7 +83,7 @@ def scan(
     at: tuple[str, ...],
     repeats: int,
     plan: bool,
-    models: Path | None,
+    models: Path,
     endpoints: tuple[Path, ...],
     engine_timeout: float,
     as_json: bool,

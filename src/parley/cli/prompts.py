@@ -26,10 +26,9 @@ from parley.text import choose, one_line, table
     show_default=True,
     help="Which text; reply is the JSON schema that goes with it.",
 )
-@click.option("--agent-id", help="Agent; default: the first of its role that is asked.")
+@click.option("--agent-id", "agent", help="Agent; default: the first of its role that is asked.")
 @click.option(
     "--round",
-    "round_number",
     type=click.IntRange(min=0),
     help="Round; default: the first that fits, with --against the last of those "
     "compared. 0 is what comes before the first, in games that have it.",
@@ -52,12 +51,7 @@ from parley.text import choose, one_line, table
 def prompts(
     named: str,
     where: tuple[str, ...],
-    role: str | None,
-    prompt: str | None,
-    phase: str | None,
     part: str,
-    agent_id: str | None,
-    round_number: int | None,
     set_to: tuple[str, ...],
     against: tuple[str, ...],
     seed: int,
@@ -68,6 +62,7 @@ def prompts(
     engine_timeout: float,
     write: Path | None,
     models: Path | None,
+    **wanted: Any,
 ) -> None:
     """Print what an agent is sent.
 
@@ -103,41 +98,38 @@ def prompts(
     from parley.study.own_prompts import write_templates
     from parley.study.prompt_sent import PromptQuery, default_study, part_text, prompt_diff, prompt_sent
 
-    of_game = ":" in named or common.is_game(named, set_to, write)
-    if of_game:
-        game = game_class(named)
+    if wanted["role"] is None and wanted["agent"] is None:
+        wanted["role"] = "honest"
+    query = PromptQuery(**wanted)
+    if ":" in named or common.is_game(named, set_to, write):
         common.refuse("with a GAME", "where", "against", "models", "tries")
-        chosen = prompt or next(iter(game.prompts))
-    if write is not None:
-        common.refuse("with --write", "role", "phase", "part", "agent_id", "round_number", "set_to", "seed")
-        if not of_game:
-            raise UsageError(f"--write: {one_line(named, 60)} is no GAME, whose templates are written; name one")
-        for path in write_templates(game, chosen, write):
-            common.say(f"wrote: {path}")
-        return
-    if of_game:
-        study = default_study(game, chosen, common.parameters(set_to))
+        game = game_class(named)
+        prompt = query.prompt or next(iter(game.prompts))
+        if write is not None:
+            common.refuse("with --write", "role", "phase", "part", "agent", "round", "set_to", "seed")
+            for path in write_templates(game, prompt, write):
+                common.say(f"wrote: {path}")
+            return
+        study = default_study(game, prompt, common.parameters(set_to))
     else:
-        common.refuse("with a STUDY, which says it", "set_to")
+        common.refuse("with a STUDY, but with a GAME", "set_to", "write")
         study = common.load(named, models, needs_weights=False)
-    axes = common.axis_values(where)
+    axes, others = common.axis_values(where), common.axis_values(against, "--against")
     if tries:
         common.log_to_stderr()  # what is on stdout are prompts and replies
     else:
         common.refuse("without --try", "times", "model", "endpoints", "engine_timeout")
     if model is not None:
         axes["model"] = model
-        study = common.with_model(study, axes, role or study.game.roles[0])
-    if against and not tries:
-        common.refuse("with --against", "prompt", "phase", "part", "agent_id")
-        console, last = Console(highlight=False, soft_wrap=True), 1 if round_number is None else round_number
-        others = common.axis_values(against, "--against")
-        for text in prompt_diff(study, axes, others, role or "honest", seed, last).lines():
+        study = common.with_model(study, axes, query.role or study.game.roles[0])
+    if others and not tries:
+        common.refuse("with --against", "prompt", "phase", "part", "agent")
+        console, last = Console(highlight=False, soft_wrap=True), 1 if query.round is None else query.round
+        for text in prompt_diff(study, axes, others, wanted["role"], seed, last).lines():
             console.print(text)
         return
-    role = role or (None if agent_id else "honest")
-    sent = prompt_sent(study, axes, PromptQuery(role, agent_id, round_number, phase, prompt), seed)
-    asked = [sent, *(sent.other(study, common.axis_values(against, "--against")) for _ in against[:1])]
+    sent = prompt_sent(study, axes, query, seed)
+    asked = [sent, sent.other(study, others)] if others else [sent]
     for each in asked:
         for line in each.about():
             click.echo(one_line(line), err=True)
@@ -182,8 +174,8 @@ def problems(source: str, show: int, as_json: bool) -> None:
     is_study = isinstance(written, str) and written not in KINDS
     if is_study and not paths.study_file(source).exists():
         raise UsageError(f"{one_line(source, 60)!r}: no study and no kind of problems; {choose(source, KINDS)}")
-    prompts = _of_study(source) if is_study else [_validated(written, one_line(source, 60))]
-    described = [_described(each, show) for each in prompts]
+    sources = _of_study(source) if is_study else [_validated(written, one_line(source, 60))]
+    described = [_described(each, show) for each in sources]
     common.tell(as_json, described, "\n\n".join("\n".join(_lines(each)) for each in described).splitlines())
 
 

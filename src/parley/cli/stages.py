@@ -156,8 +156,6 @@ def serve(
     from parley.progress.state import SERVE
     from parley.text import duration
 
-    if not (listed or stop) and (model is None or (endpoint is None and keep is None)):
-        raise click.UsageError("name a MODEL with --keep or --endpoint, or give --list or --stop")
     if listed:
         for _, found, since in kept.kept_engines():
             idle = f"used {duration(since)} ago, ends after {duration(found.keep)} without use"
@@ -167,7 +165,8 @@ def serve(
         ended = kept.stop_kept(model)
         click.echo(f"ended: {', '.join(ended)}" if ended else f"no engine of {model or 'any model'} is kept")
         return
-    assert model is not None
+    if model is None or (endpoint is None and keep is None):
+        raise click.UsageError("name a MODEL with --keep or --endpoint, or give --list or --stop")
     common.log_to_stderr("parley: ")
     entry = model_entry(model, models)
     refuse_service(model, entry)
@@ -331,28 +330,23 @@ def report(
     """
     from parley.files import mark_done, require_done
     from parley.play.record_store import part_of_tables
+    from parley.report import page
     from parley.study.frozen import planned_report
 
     if compare:
-        from parley.report.page import compare as write_comparison
-
         loaded_studies = [common.load(study, models, needs_weights=False) for study in studies]
-        several = [part_of_tables(each) for each in loaded_studies]
-        click.echo(str(write_comparison(several, output)))
+        click.echo(str(page.compare([part_of_tables(each) for each in loaded_studies], output)))
         return
     if len(studies) > 1 or output is not None:
         raise UsageError("report: one STUDY; to set several beside each other: parley report --compare STUDY...")
-    from parley.report.page import methods_text
-    from parley.report.page import report as write_report
-
     loaded = part_of_tables(common.load(studies[0], models, plan, needs_weights=False))
     if methods:
-        click.echo(methods_text(loaded))
+        click.echo(page.methods_text(loaded))
         return
     require_done(loaded.name, "figures", loaded.plan, f"figures {paths.study_command(loaded.file)}")
     of_report = planned_report(loaded)
     with common.at_work(loaded.name, "report"):
-        path = write_report(loaded, plan is not None)  # a run of the workflow makes the explorer, too
+        path = page.report(loaded, plan is not None)  # a run of the workflow makes the explorer, too
     mark_done(loaded.name, "report", of_report)
     click.echo(str(path))
 

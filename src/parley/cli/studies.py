@@ -175,10 +175,9 @@ def diff(study: "Study", as_json: bool) -> None:
     \b
     Example:  parley diff paper
     """
-    from parley.play.changes import changes_of
-    from parley.play.changes import diff as diff_lines
+    from parley.play import changes
 
-    common.tell(as_json, changes_of(study).values() if as_json else None, diff_lines(study))
+    common.tell(as_json, changes.changes_of(study).values() if as_json else None, changes.diff(study))
 
 
 @click.command()
@@ -194,10 +193,9 @@ def prune(study: "Study", yes: bool) -> None:
     \b
     Example:  parley prune demo --yes
     """
-    from parley.play.stale_records import prunable
-    from parley.play.stale_records import prune as take_away
+    from parley.play import stale_records
 
-    files = take_away(study) if yes else prunable(study)
+    files = stale_records.prune(study) if yes else stale_records.prunable(study)
     if yes:
         click.echo(f"{len(files)} files taken away" + (f", to {paths.pruned(study.name)}" if files else ""))
         return

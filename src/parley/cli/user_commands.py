@@ -129,15 +129,13 @@ def status(study: "Study", watch: bool, as_json: bool) -> None:
     Examples:  parley status paper
                parley status paper --watch
     """
-    from parley.progress.screen import status as status_lines
-    from parley.progress.screen import status_values
-    from parley.progress.screen import watch as watch_study
+    from parley.progress import screen
 
     if watch:
         common.refuse("with --watch, which draws", "as_json")
-        watch_study(study)
+        screen.watch(study)
         return
-    common.tell(as_json, status_values(study) if as_json else None, status_lines(study))
+    common.tell(as_json, screen.status_values(study) if as_json else None, screen.status(study))
 
 
 @click.command()
@@ -288,7 +286,7 @@ def view(
     from parley.api.studies import load_to_read
     from parley.files import forget_done, mark_done
     from parley.report.explorer.selection import MOST, select
-    from parley.report.explorer.site import write_view
+    from parley.report.explorer.site import serve_view, write_view
 
     common.refuse(*(("with --serve, which writes nothing", "output") if serve else ("without --serve", "port")))
 
@@ -299,8 +297,6 @@ def view(
 
     file, axes = str(common.settle(study)), common.axis_values(where)
     if serve:
-        from parley.report.explorer.site import serve_view
-
         serve_view(shown, port or 0, click.echo)
         return
     shown_part = shown()

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from parley import paths
 from parley.analysis import tables
-from parley.figures.page import text_about, write
+from parley.figures.page import FORMATS, text_about, write
 from parley.figures.style import Look, own_style
 from parley.files import keep_only, write_atomically
 from parley.forked import forked_map
@@ -42,7 +42,9 @@ def figures(study: Study, processes: int = 1, look: Look | None = None) -> list[
     gc.freeze()  # what is there stays: looking for garbage among it took a twelfth of the time
     written = list(forked_map(lambda spec: _written(drawn, spec, look, listed.parent), study.figures, processes))
     content = []
-    wide = _written_wide(drawn, listed.parent) if look == Look() else []
+    wide: list[Path] = []
+    if look == Look() and drawn.main_figure is not None:  # for the head of the report
+        wide, _ = _written(drawn, drawn.main_figure, Look("wide"), listed.parent)
     for spec, (files, notes) in zip(study.figures, written, strict=True):
         pages = [path.stem for path in files if path.suffix == ".svg"]
         about = {"name": spec.name, "title": spec.title, "caption": spec.caption}
@@ -54,33 +56,25 @@ def figures(study: Study, processes: int = 1, look: Look | None = None) -> list[
     return files
 
 
-def _written_wide(study: Study, folder: Path) -> list[Path]:
-    """Draw the main figure as wide as a page of a browser, for the head of the report, and return its files."""
-    spec = study.main_figure
-    if spec is None:
-        return []
-    with own_style(Look("wide")):
-        drawn = draw(study, spec, partial(tables.read_table, study.name))
-        name = f"{spec.name}-wide"
-
-        def path(suffix: str, page: int) -> Path:
-            return folder / paths.figure(study.name, name, suffix, page).name
-
-        return write(drawn, path, suffixes=[".svg"])
-
-
 def _written(study: Study, spec: FigureSpec, look: Look, folder: Path) -> Drawn:
-    """Draw one figure and return its files and notes; for a paper its caption lies beside it, as text and LaTeX."""
+    """Draw one figure and return its files and notes; for a paper its caption lies beside it, as text and LaTeX.
+
+    As wide as a page of a browser it is an SVG alone, with a name of its own.
+    """
+    name, suffixes = (f"{spec.name}-wide", [".svg"]) if look.width == "wide" else (spec.name, FORMATS)
+
+    def path_of(suffix: str, page: int = 1) -> Path:
+        return folder / paths.figure(study.name, name, suffix, page).name
+
     with own_style(look):
         drawn = draw(study, spec, partial(tables.read_table, study.name))
-        files = write(drawn, lambda suffix, page: folder / paths.figure(study.name, spec.name, suffix, page).name)
+        files = write(drawn, path_of, suffixes)
     notes = text_about(drawn[0])
     if look.for_paper:
         caption = " ".join([f"{spec.title}.", spec.caption, notes])
         for suffix, text in ((".txt", caption), (".tex", f"\\caption{{{_latex(caption)}}}")):
-            path = folder / paths.figure(study.name, spec.name, suffix).name
-            _write_text(path, text)
-            files.append(path)
+            _write_text(path_of(suffix), text)
+            files.append(path_of(suffix))
     return files, notes
 
 

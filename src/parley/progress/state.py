@@ -78,8 +78,8 @@ class ProcessState:
         """Take what happened; raises LookupError, TypeError or ValueError for what is no event."""
         kind = event["event"]
         if kind == "began":
-            pid, began = int(event["pid"]), float(event["at"])  # all or nothing of a line that somebody damaged
-            self.stage, self.host, self.pid, self.began = str(event["stage"]), str(event["host"]), pid, began
+            self.pid, self.began = int(event["pid"]), float(event["at"])
+            self.stage, self.host = str(event["stage"]), str(event["host"])
             self.model, self.endpoint = str(event.get("model", "")), str(event.get("endpoint", ""))
         elif kind == "loaded":
             self.loaded = float(event["at"])
@@ -112,8 +112,6 @@ class ProcessState:
         game.waits_for = ""
         if "came" in event:  # else it was recorded before
             asked, came, read, written = (event[key] for key in Reply._fields[1:])
-            if not all(0 <= number < 1e12 for number in (asked, came, read, written)):
-                raise ValueError("no time, or no number of tokens")
             self.replies.append(Reply(str(event["game"]), float(asked), float(came), int(read), int(written)))
 
     def look(self, path: Path, status: os.stat_result, now: float) -> None:
@@ -131,7 +129,7 @@ class ProcessState:
                 with suppress(LookupError, TypeError, ValueError, OverflowError):
                     self.take(json.loads(line))
         # Of another machine only its sign of life tells.
-        may_live = self.host != machine() or (0 < self.pid < 2**31 and psutil.pid_exists(self.pid))
+        may_live = self.host != machine() or psutil.pid_exists(self.pid)
         self.alive = self.ended is None and now - self.touched < _DEAD_SECONDS and may_live
 
 

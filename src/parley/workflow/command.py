@@ -44,9 +44,6 @@ def _at_least_one(text: str) -> int:
 
 def snakemake_command(study: str, options: Sequence[str], go_on: bool = False) -> list[str]:
     """Return the command with which Snakemake runs a study, on all cores by default; may raise UsageError."""
-    snakefile = paths.CHECKOUT / paths.SNAKEFILE
-    if not snakefile.is_file():
-        raise UsageError(f"no Snakefile of Parley in {snakefile.parent}; install Parley again (make setup)")
     if study.startswith("-"):
         raise UsageError(f"{study}: name the study first, then options: parley run STUDY {study}")
     if any(map(_CONFIG.fullmatch, options)):
@@ -57,8 +54,8 @@ def snakemake_command(study: str, options: Sequence[str], go_on: bool = False) -
 
         os.environ[GO_ON] = "1"
     cores = [] if given else ["--cores", "all"]
-    command = [sys.executable, "-P", "-m", "snakemake", "--snakefile", str(snakefile), *cores, *options]
-    return [*command, "--config", f"study={study}"]
+    command = [sys.executable, "-P", "-m", "snakemake", "--snakefile", str(paths.CHECKOUT / paths.SNAKEFILE)]
+    return [*command, *cores, *options, "--config", f"study={study}"]
 
 
 # `parley run STUDY --seeds 1 --rounds 3`: the same study, small, with a name and results of its own

@@ -154,14 +154,9 @@ def braced(text: str) -> str:
 
 
 def find_own_programs() -> None:
-    """Let jobs find `parley` beside the Python that runs Snakemake; raises UsageError if it is not there."""
+    """Let jobs find `parley` beside the Python that runs Snakemake."""
     os.environ["PYTHONSAFEPATH"] = "1"  # no job's Python looks for libraries in the folder of the study
     os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
-    if shutil.which("parley") is None:
-        raise UsageError(
-            "no command `parley` on PATH, which every job runs; activate the environment that has it (source "
-            ".venv/bin/activate), and run the same command again"
-        )
 
 
 # What is done when it starts, fails and succeeds

@@ -131,42 +131,37 @@ class RunLog:
 
     def tell(self, record: LogRecord) -> None:
         """Show a message."""
-        event = getattr(record, "event", None)
-        self._note_submission(record)
-        if not self._details and (record.levelno < INFO or _REMEMBERS.match(str(record.msg))):
+        event, text = getattr(record, "event", None), str(record.msg)
+        self._note_submission(record.thread, text)
+        if not self._details and (record.levelno < INFO or _REMEMBERS.match(text)):
             return
-        chatter = record.levelno == INFO and str(record.msg).startswith(_CHATTER)
+        chatter = record.levelno == INFO and text.startswith(_CHATTER)
         if not self._wanted or not (self._running or event == LogEvent.WORKFLOW_STARTED or chatter):
             if self._filter.filter(record):
                 self._own.emit(record)
             if event in _FAILED and _followed and "all" not in self._less:  # their pages are long, or are not shown
                 self._tell_failure(record.__dict__)
             return
+        is_kept, is_sent = text.startswith(_KEPT), _SUBMITTED.search(text) and not (self._screen and self._screen.live)
         if STOPPED.is_set():  # jobs that are ended are no failures: nothing but the last line is shown
-            if str(record.msg) == stopped_line():
+            if text == stopped_line():
                 self.close()
-                self._say(str(record.msg))
+                self._say(text)
         elif event == LogEvent.WORKFLOW_STARTED:
             self._begin()
         elif event in _FAILED:
             self._tell_failure(record.__dict__)
         elif record.levelno >= WARNING:
-            if not _SAID.search(str(record.msg)):
-                self._say(str(record.msg), "red" if record.levelno >= ERROR else "yellow")
-        elif record.levelno == INFO and event is None:
-            self._tell_on_the_way(str(record.msg))
-
-    def _tell_on_the_way(self, text: str) -> None:
-        """Show what is no problem, if people want to know it."""
-        if text.startswith(_KEPT) or (_SUBMITTED.search(text) and not (self._screen and self._screen.live)):
+            if not _SAID.search(text):
+                self._say(text, "red" if record.levelno >= ERROR else "yellow")
+        elif record.levelno == INFO and event is None and (is_kept or is_sent):
             self._say(text, "dim")
 
-    def _note_submission(self, record: LogRecord) -> None:
-        text = str(record.msg)
+    def _note_submission(self, thread: int | None, text: str) -> None:
         if call := _SBATCH.search(text):
-            self._calls[record.thread] = sbatch_line(call[1])
-        elif (sent := _SUBMITTED.search(text)) and record.thread in self._calls:
-            self._sbatch[sent[1]] = self._calls[record.thread]
+            self._calls[thread] = sbatch_line(call[1])
+        elif (sent := _SUBMITTED.search(text)) and thread in self._calls:
+            self._sbatch[sent[1]] = self._calls[thread]
 
     def close(self) -> None:
         """Draw for the last time, and leave the terminal clean."""

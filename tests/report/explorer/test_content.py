@@ -15,7 +15,7 @@ from parley.policies import Ask, Completion
 from parley.report.explorer.game import Attempt, replies_of
 from parley.report.explorer.index import index_content, read_rows
 from parley.report.explorer.selection import select
-from parley.study import Study, load_study
+from parley.study import load_study
 from support.answering import record_with_model
 from support.pages import Json, data_of, recorded
 from support.playing import HUNTERS
@@ -127,14 +127,10 @@ def test_what_cannot_be_read_is_named_in_its_place(study_factory: StudyFactory) 
 # Games that were played elsewhere: as much as is there
 
 
-def imported(path: Path, form: str, keep_damaged: bool = False) -> Study:
-    Path("config").mkdir(exist_ok=True)
-    return load_study(import_games(form, path, "theirs", keep_damaged).study)
-
-
 def test_published_games_show_their_words_and_actions_without_prompts(folder: Path) -> None:
     write_cheap_talk(Path("raw"), 1, cheap_talk(["ssh", "hhh"], adversary=3))
-    study = imported(Path("raw"), "byzantine-cheap-talk")
+    Path("config").mkdir()
+    study = load_study(import_games("byzantine-cheap-talk", Path("raw"), "theirs").study)
     [game] = data_of(study)
     [adversary] = [agent["name"] for agent in game["agents"] if agent["framed"]]
     assert game["cells"][adversary, 1][:2] == ("Hunt Hare", "stag")

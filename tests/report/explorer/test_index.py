@@ -9,9 +9,9 @@ from support.records import edit
 from support.studies import OWN_GAME, StudyFactory, bring
 
 
-def index_of(study: Study, known: Known | None = None, served: bool = False) -> Json:
+def index_of(study: Study, known: Known | None = None) -> Json:
     shown = select(study, {}, 1000, journals=False)
-    return index_content(shown, read_rows(shown.parts, known), served)
+    return index_content(shown, read_rows(shown.parts, known))
 
 
 def test_simulations_are_in_columns_with_their_conditions(study_factory: StudyFactory) -> None:

@@ -22,10 +22,10 @@ pytestmark = pytest.mark.promise(
 )
 
 
-def interrupted(study: Study, replies: int, record: Path | None = None) -> Path:
+def interrupted(study: Study, replies: int) -> Path:
     """Play the first simulation, and leave a journal with so many of its replies in place of its record."""
     simulation = next(study.simulations())
-    record = record or simulation.record(study.name)
+    record = simulation.record(study.name)
     if not record.exists():
         simulate(study, record, [], 0.0)
     _, entries = read_record(record)

@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from parley.play.record import read_summary
 from parley.play.replay import replay
 from parley.play.simulate import simulate
 from parley.play.verify import read_recorded
-from support.commands import Parley, Ran
+from support.commands import Parley, Ran, wait_until
 from support.records import forge
 from support.workflows import MODEL, PARLEY, real_snakemake, serve, share_models, snakemake, write_real
 
@@ -110,9 +109,7 @@ def test_an_engine_killed_in_mid_game_loses_nothing(folder: Path, engine: Path) 
     record = next(study.simulations()).record("real")
     journal = paths.journal(record)
     first = playing(record, Path("endpoint.json"))
-    end = time.monotonic() + 240
-    while time.monotonic() < end and not (journal.exists() and journal.read_bytes().count(b"\n") >= 4):
-        time.sleep(0.02)
+    wait_until(lambda: journal.exists() and journal.read_bytes().count(b"\n") >= 4)
     members = group_members(victim.pid)
     assert len(members) >= 2  # API server, engine core, and on some machines a worker
     os.kill(members[-1], signal.SIGKILL)

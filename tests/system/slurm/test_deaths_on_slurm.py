@@ -27,7 +27,6 @@ from support.cluster import (
     journal_lines,
     output,
     processes,
-    records,
     running,
     sockets,
     start,
@@ -36,6 +35,7 @@ from support.cluster import (
     wait_for,
     write,
 )
+from support.studies import records_of
 
 pytestmark = [
     pytest.mark.promise(
@@ -100,7 +100,7 @@ def test_two_shards_of_the_real_model_survive_their_servers_death(folder: Path) 
     controller = start()
     # Whatever has begun is held until all has: one engine may be ready long before the other.
     held: set[int] = set()
-    wait_for(lambda: hold_begun(study, held) == len(records(study)), controller)
+    wait_for(lambda: hold_begun(study, held) == len(records_of(study)), controller)
     before = running()
     assert sorted(comment.split("_")[1] for comment in before.values()) == [
         "study=smollm2-135m=0",
@@ -136,7 +136,7 @@ def test_two_shards_of_the_real_model_survive_their_servers_death(folder: Path) 
     asked = requested_seeds(study)
     assert sum(asked.values()) >= len(replies)
     assert {seed for seed in replies if asked[seed] != 1} == set()
-    for record in records(study):
+    for record in records_of(study):
         assert replay(record).difference is None
         assert read_summary(record).provenance["engines"]["smollm2-135m"]["arguments"]
 

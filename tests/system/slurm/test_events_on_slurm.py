@@ -30,13 +30,13 @@ from support.cluster import (
     job_fields,
     journal_lines,
     output,
-    records,
     running,
     start,
     submitted_jobs,
     wait_for,
     write,
 )
+from support.studies import records_of
 
 pytestmark = [
     pytest.mark.promise(
@@ -104,8 +104,8 @@ def begin(gate: tuple[Gate, StandInService]) -> tuple[Study, subprocess.Popen[by
 def assert_all_was_asked_once(made: Gate, study: Study) -> None:
     """What was asked again is what was on its way: nobody had a reply to it."""
     assert {seed for seed, times in made.asked.items() if times > 1} <= made.held
-    assert sum(pq.read_metadata(record).num_rows for record in records(study)) == len(made.asked)
-    assert [replay(record).difference for record in records(study)] == [None] * len(records(study))
+    assert sum(pq.read_metadata(record).num_rows for record in records_of(study)) == len(made.asked)
+    assert [replay(record).difference for record in records_of(study)] == [None] * len(records_of(study))
 
 
 def state(slurm: Cluster, job: str) -> str:

@@ -31,7 +31,6 @@ from support.cluster import (
     job_fields,
     journal_lines,
     output,
-    records,
     running,
     start,
     submitted_jobs,
@@ -39,6 +38,8 @@ from support.cluster import (
     wait_for,
     write,
 )
+from support.commands import wait_until
+from support.studies import records_of
 from support.workflows import PROFILE
 
 pytestmark = [
@@ -88,7 +89,7 @@ def test_a_first_day_with_a_banner_a_submit_limit_and_another_place_for_jobs_wit
     study = write({"model": OWN, "n": 4, "prompt": "may_exist"}, seeds=2, shard_size=1, parameters={"max_rounds": 2})
     finish(start(*PLAY, "--retries", "0", "--default-resources", "qos=one"))
     assert "a limit of jobs is reached" in output()
-    assert all(record.exists() for record in records(study))
+    assert all(record.exists() for record in records_of(study))
     listed = listed_jobs("--states=all")
     assert [number for number, _, place in listed if place == str(folder)] == submitted_jobs()
     assert len(submitted_jobs()) == 2
@@ -96,7 +97,7 @@ def test_a_first_day_with_a_banner_a_submit_limit_and_another_place_for_jobs_wit
         assert (asked["Partition"], asked["MinMemoryNode"], asked["QOS"]) == ("urgent", "6000M", "one")
     assert pending.exists()
 
-    records(study)[0].unlink()
+    records_of(study)[0].unlink()
     controller = start(*PLAY, "--set-resources", "simulate_shard:slurm_partition=nowhere")
     assert controller.wait(timeout=120) == 1, output()
     assert output().count("failed: Invalid partition name specified") == 1, output()
@@ -105,7 +106,7 @@ def test_a_first_day_with_a_banner_a_submit_limit_and_another_place_for_jobs_wit
 
 def test_a_failed_job_says_its_cause_its_state_its_node_and_how_it_was_submitted(folder: Path) -> None:
     study = write({"model": OWN, "n": 4, "prompt": "may_exist"}, seeds=2, parameters={"max_rounds": 2})
-    blocked = paths.journal(records(study)[0])
+    blocked = paths.journal(records_of(study)[0])
     blocked.mkdir(parents=True)
     controller = start("--retries", "0")
     assert controller.wait(timeout=240) == 1, output()
@@ -155,7 +156,7 @@ def test_the_command_as_a_job_of_its_own_gives_way_to_a_new_one_and_is_stopped_b
     until(lambda: "Restarts=1" in subprocess.run(shown, capture_output=True, text=True, check=True).stdout, job)
     assert set(running()) >= others
     until(lambda: job_fields(job)["JobState"] == "COMPLETED", job)  # SLURM has started it again
-    assert all(record.exists() for record in records(study))
+    assert all(record.exists() for record in records_of(study))
     assert paths.report("study").exists()
 
 
@@ -167,10 +168,7 @@ def test_ctrl_c_cancels_the_jobs_and_says_how_to_go_on(folder: Path) -> None:
     assert controller.wait(timeout=90) == 1, output()
     assert output().splitlines()[-1].startswith("stopped; what was answered is in the journals")
     assert "Traceback" not in output()
-    end = time.monotonic() + 60
-    while running() and time.monotonic() < end:
-        time.sleep(0.2)
-    assert not running()
+    wait_until(lambda: not running(), pause=0.2)
 
 
 def test_all_games_of_a_service_are_one_job_that_keeps_its_limits_and_the_budget(
@@ -193,7 +191,7 @@ def test_all_games_of_a_service_are_one_job_that_keeps_its_limits_and_the_budget
 
         study = write(grid, models={"tiny": entry}, **content)
         finish(start(*PLAY))
-        assert all(record.exists() for record in records(study))
+        assert all(record.exists() for record in records_of(study))
         assert len(submitted_jobs()) == 2
         assert max(server.most) == 4
         assert spent_before(study).total == 107 * len(server.bodies)

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,8 @@ from parley.play.record import read_record
 from parley.study import Study, load_study
 from support import REPOSITORY
 from support.answering import StandInService
+from support.commands import wait_until
+from support.studies import records_of
 from support.workflows import CORES, PROFILE, SNAKEMAKE, snakemake, write, write_served
 
 pytestmark = [
@@ -28,10 +30,6 @@ pytestmark = [
 ]
 
 RUN = ("--config", "study=small.yaml")
-
-
-def records(study: Study) -> list[Path]:
-    return [simulation.record("small") for simulation in study.simulations()]
 
 
 # A study that changes while it runs
@@ -70,12 +68,12 @@ def test_a_study_that_is_edited_while_it_runs_says_so_and_the_same_command_goes_
     assert "MissingOutputException" not in run.stderr
     assert "Traceback" not in run.stderr
     # What was being played is what was planned, and nothing of what the file says now was begun.
-    assert all(path.exists() for path in records(planned))
-    assert not any(path.exists() for path in records(edited))
+    assert all(path.exists() for path in records_of(planned))
+    assert not any(path.exists() for path in records_of(edited))
 
     again = snakemake(*RUN)
     assert again.returncode == 0, again.stderr
-    assert all(path.exists() for path in records(edited))
+    assert all(path.exists() for path in records_of(edited))
 
 
 # A server that hangs
@@ -121,7 +119,7 @@ def test_a_server_that_hangs_before_it_announces_itself_ends_the_run(folder: Pat
     assert not endpoint.exists()
     assert living(folder) == []
     assert run_with_server("").returncode == 0
-    assert all(path.exists() for path in records(study))
+    assert all(path.exists() for path in records_of(study))
 
 
 def test_a_server_that_hears_no_sigterm_is_killed_after_the_last_simulation(folder: Path) -> None:
@@ -129,7 +127,7 @@ def test_a_server_that_hears_no_sigterm_is_killed_after_the_last_simulation(fold
     run = run_with_server("hung")
     assert run.returncode == 0, run.stderr
     assert "did not end when it was told to" in run.stderr
-    assert all(path.exists() for path in records(study))
+    assert all(path.exists() for path in records_of(study))
     assert living(folder) == []
 
 
@@ -144,13 +142,6 @@ def ended(process: subprocess.Popen[str]) -> tuple[str, float]:
     began = time.monotonic()
     said, _ = process.communicate(timeout=60)
     return said, time.monotonic() - began
-
-
-def wait_until(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 _started: list[subprocess.Popen[str]] = []
@@ -210,7 +201,7 @@ def test_a_run_that_is_stopped_in_mid_game_ends_in_one_line_and_asks_nothing_aga
     asked = len(server.bodies)
     server.seconds = 0.0
     assert snakemake(*RUN).returncode == 0
-    assert all(path.exists() for path in records(study))
+    assert all(path.exists() for path in records_of(study))
     assert not kept & set(seeds(server)[asked:])
 
 

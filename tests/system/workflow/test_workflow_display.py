@@ -1,21 +1,15 @@
 """The display of real runs: in a terminal (a pty), in a pipe, with what fails, and from elsewhere."""
 
-import fcntl
-import os
-import pty
 import re
-import signal
-import struct
 import subprocess
 import sys
-import termios
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 import yaml
 
 from support.answering import SERVED
+from support.commands import in_terminal
 from support.preloaded import preloaded_environment, programs
 from support.workflows import CORES, PROFILE, SNAKEMAKE, snakemake, write
 
@@ -27,33 +21,6 @@ pytestmark = [
 RUN = ("--config", "study=small.yaml")
 STATUS = [sys.executable, "-m", "parley.cli", "status", "small.yaml", "--watch"]
 SMALL = {"model": "majority", "n": [3, 4], "prompt": "may_exist"}
-
-
-def in_terminal(
-    command: list[str], variables: Mapping[str, str] = os.environ, interrupt_at: str | None = None
-) -> tuple[int, str]:
-    """Run a command in a terminal of its own; return its exit status and all that it wrote there.
-
-    It gets Ctrl-C once `interrupt_at` was written.
-    """
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    environment = {**variables, "TERM": "xterm-256color"}
-    process = subprocess.Popen(
-        command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True
-    )
-    os.close(theirs)
-    written = b""
-    while True:
-        try:
-            written += os.read(ours, 65536)
-        except OSError:  # the other end is closed
-            break
-        if interrupt_at is not None and interrupt_at.encode() in written:
-            interrupt_at = None
-            os.killpg(process.pid, signal.SIGINT)
-    os.close(ours)
-    return process.wait(timeout=120), written.decode(errors="replace")
 
 
 def plain(text: str) -> str:

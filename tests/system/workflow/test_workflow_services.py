@@ -1,7 +1,6 @@
 """The real workflow with a service: keys, a budget that ends, patience that ends."""
 
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from parley.play.record import read_summary
 from parley.play.simulate import simulate_shard
 from parley.study import load_study
 from support.answering import VARIABLE, StandInService, as_recorded
+from support.commands import wait_until
 from support.workflows import CORES, PROFILE, SNAKEMAKE, jobs, snakemake, write_served
 
 pytestmark = [
@@ -129,16 +129,11 @@ def test_who_kills_snakemake_ends_the_requests_and_the_next_run_asks_for_the_res
     server.seconds = 2.0  # a phase outlasts the look for a parent that is gone
     with Path("killed.log").open("wb") as log:
         killed = subprocess.Popen([*SNAKEMAKE, *PROFILE, *CORES, *RUN], stdout=log, stderr=subprocess.STDOUT)
-    end = time.monotonic() + 120
-    while len(server.bodies) < 8 and time.monotonic() < end:
-        time.sleep(0.05)
+    wait_until(lambda: len(server.bodies) >= 8)
     killed.kill()
     killed.wait()
     left = Path(f"{paths.log('small', 'simulate_shard', 'services', 'shard=0')}.failed")
-    while not left.exists() and time.monotonic() < end:
-        time.sleep(0.05)
-    while "the workflow that started this is gone" not in left.read_text() and time.monotonic() < end:
-        time.sleep(0.05)
+    wait_until(lambda: left.exists() and "the workflow that started this is gone" in left.read_text())
     server.seconds = 0.0
     answered = len(server.bodies)
     assert not any(simulation.record("small").exists() for simulation in study.simulations())

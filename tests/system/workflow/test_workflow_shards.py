@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -13,8 +12,8 @@ from parley.play.record import read_summary
 from parley.play.simulate import simulate, simulate_shard
 from parley.study import Study
 from parley.study.study import SCRIPTED_SHARD
-from support.commands import heard
-from support.studies import StudyFactory
+from support.commands import heard, wait_until
+from support.studies import StudyFactory, records_of
 from support.workflows import PARLEY
 
 pytestmark = [
@@ -25,21 +24,15 @@ pytestmark = [
 SHARD = SCRIPTED_SHARD
 
 
-def records(study: Study) -> list[Path]:
-    return [simulation.record(study.name) for simulation in study.simulations()]
-
-
 def inodes(study: Study) -> dict[Path, int]:
-    return {record: record.stat().st_ino for record in records(study) if record.exists()}
+    return {record: record.stat().st_ino for record in records_of(study) if record.exists()}
 
 
 def test_a_killed_shard_goes_on_with_the_same_records(study_factory: StudyFactory) -> None:
     study = study_factory({"n": 1}, seeds=SHARD + 20)
     command = [*PARLEY, "simulate-shard", "small.yaml", "0"]
     playing = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    end = time.monotonic() + 120
-    while len(inodes(study)) < 5 and time.monotonic() < end:
-        time.sleep(0.01)
+    wait_until(lambda: len(inodes(study)) >= 5, pause=0.01)
     os.kill(playing.pid, signal.SIGKILL)
     playing.wait()
     before = inodes(study)
@@ -54,29 +47,29 @@ def test_a_shard_holds_the_records_that_single_jobs_would_make(study_factory: St
     study = study_factory({"n": [3, 4], "b": 1, "byzantine": "random"}, seeds=3)
     with heard() as said:
         simulate_shard(study, "scripted", 0)
-    together = [read_summary(record).digest for record in records(study)]
-    for record in records(study):
+    together = [read_summary(record).digest for record in records_of(study)]
+    for record in records_of(study):
         record.unlink()
         simulate(study, record, [], 1.0)
-    assert [read_summary(record).digest for record in records(study)] == together
+    assert [read_summary(record).digest for record in records_of(study)] == together
     assert said[0] == "shard 0: 6 simulations, 0 finished before"
 
 
 def test_games_that_fail_stop_no_other_of_their_shard(study_factory: StudyFactory) -> None:
     study = study_factory({"n": [3, 4]}, seeds=2)
-    blocked = [record for record in records(study) if "n=3" in record.parts]
+    blocked = [record for record in records_of(study) if "n=3" in record.parts]
     folder = blocked[0].parent
     folder.parent.mkdir(parents=True)
     folder.touch()  # a file where the folder of the records would be
     words = r"2 of 4 simulations failed, the first of them: results/.*/seed=\d\.parquet: cannot be written: .*$"
     with pytest.raises(RecordError, match=words), heard() as said:
         simulate_shard(study, "scripted", 0)
-    assert [record.exists() for record in records(study)] == [record not in blocked for record in records(study)]
+    assert [record.exists() for record in records_of(study)] == [record not in blocked for record in records_of(study)]
     assert said[-1] == "2 of 4 simulations failed"
     assert sum(text.startswith(f"{study.conditions[0].name}/seed=") for text in said) == 2
     folder.unlink()
     simulate_shard(study, "scripted", 0)
-    assert all(record.exists() for record in records(study))
+    assert all(record.exists() for record in records_of(study))
 
 
 def test_a_shard_that_is_not_there_is_refused(study_factory: StudyFactory) -> None:

@@ -189,6 +189,8 @@ def gsm8k_files(path: Path, split: str) -> list[Path]:
     """Return the files of a split in a folder, or the file itself; raises UsageError if there are none."""
     if path.is_file():
         return [path]
+    if not path.is_dir():
+        raise UsageError(f"{path}: no file or folder with GSM8K's {split}.jsonl or {split}-*.parquet")
     for pattern in (f"{split}.jsonl", f"main/{split}-*.parquet", f"{split}-*.parquet"):
         if files := sorted(path.glob(pattern)):
             return files

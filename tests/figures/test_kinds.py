@@ -1,4 +1,4 @@
-"""Figures of endings, of shares by threshold, of noise and of power: what they show and leave out."""
+"""Figures of shares by threshold, of noise and of power: what they show and leave out."""
 
 from typing import Any
 

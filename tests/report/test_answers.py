@@ -274,11 +274,9 @@ def test_links_of_a_study_with_repeats_lead_to_what_is_counted() -> None:
 def test_a_contrast_leads_to_its_pairs() -> None:
     row = ROW | {"axis": "b", "from": "0", "to": "1", "model": "a", "n": "4 -> 5", "b": "", "prompt": "p"}
     sides = "a.model=a&a.n=4&a.b=0&a.prompt=p&b.model=a&b.n=5&b.b=1&b.prompt=p"
-    within = {"axis": "", "kind": "comparison", "from": "first", "to": "last", "what": "last - first", "b": "1"}
     for changes, end in (
         ({}, f"{sides}&outcome=valid_consensus"),
         ({"kind": "quantity", "what": "rounds"}, f"{sides}&outcome=rounds"),
-        (within, "&outcome=first&outcome.b=last"),
         ({"pairs": 0}, ""),
     ):
         address = ReportLinks(study_of(), planned=True).contrast(row | changes)

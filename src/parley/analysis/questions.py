@@ -14,7 +14,6 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from parley.analysis.endings import paired_log_rank, rounds_until
 from parley.analysis.pairs import pair_numbers
 from parley.analysis.rates import by_condition, values_of
 from parley.analysis.tables import names_of
@@ -41,6 +40,7 @@ from parley.statistics.stats import (
     paired_mean,
     wilson_of_mean,
 )
+from parley.statistics.survival import paired_log_rank
 from parley.study import Study
 from parley.study.comparisons import Comparison
 from parley.study.condition import Condition
@@ -154,6 +154,12 @@ def _stratum(comparison: Comparison, conditions: Sequence[Condition], groups: An
         values = line_ends([float(condition.axes[comparison.axis]) for condition in conditions], values)
     games = np.array([by_side[0]["id"], by_side[-1]["id"]], object)[:, known]
     return values[0][known], values[-1][known], seeds, sampling, games
+
+
+def rounds_until(rows: pd.DataFrame, way: str, never: int) -> Floats:
+    """Return the round in which each game ended before its deadline in a way; `never` for all that did not by then."""
+    reached = rows["finished_early"].to_numpy(dtype=bool) & (rows["outcome"] == way).to_numpy()
+    return np.where(reached, np.minimum(rows["rounds"], never), never).astype(float)
 
 
 def line_ends(at: Sequence[float], values: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""Lines with their intervals: means of measures by round, shares of ended games by round, shares by threshold.
+"""Lines with their intervals: means of measures by round, shares by threshold.
 
 Games end early: under the panels of rounds stand the numbers of simulations in the means, and how many of them still
 play, as under survival curves.
@@ -15,7 +15,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator, NullLocator
+from matplotlib.ticker import NullLocator
 
 from parley import paths
 from parley.analysis.pairs import beside_undisturbed
@@ -28,7 +28,7 @@ from parley.statistics.stats import CONFIDENCE
 from parley.study import Study
 
 _SIZE = (1.3, HEIGHT)  # inches, of a panel
-_MAX_TICKS, _MAX_STEPS, _MAX_THRESHOLDS = 5, 4, 4  # along x: rounds, steps from one to the next, thresholds
+_MAX_TICKS, _MAX_THRESHOLDS = 5, 4  # along x: rounds, thresholds
 _MAX_MARKS = 6  # with intervals, on one line
 _APART = 0.08  # inches between lines at one round, as long as there is room between rounds
 _END: dict[str, Any] = {"marker": "|", "markersize": 9, "markeredgewidth": 1.4, "linestyle": "none"}
@@ -142,70 +142,6 @@ def _numbers(rows: pd.DataFrame) -> dict[int, str]:
     """Return of one line the number of simulations in the mean of each round, and how many of them still play."""
     numbers = zip(rows["round"], rows["playing"], rows["simulations"], strict=True)
     return {int(number): str(n) if left == n else f"{left}/{n}" for number, left, n in numbers}
-
-
-# Ways to end
-
-
-def endings(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
-    """Draw a row of panels per way to end, with its cumulative incidence by round; `table` is `endings`.
-
-    Lines are the values of `spec.x`, else of the axis that leaves the fewest panels.
-    """
-    ways = [outcome for outcome in study.game.outcomes if outcome.name in set(table["ending"])]
-    if not ways:
-        return empty(study, spec, "Nothing to draw: no game ended before its deadline.")
-    notes: list[str] = []
-    varying = common.varied(table, study.axes, notes)
-    lines = common.Lines.of_axis(study, table, common.axis_of_lines(table, varying, spec.x))
-    by = [axis for axis in varying if axis != lines.by]
-    groups = common.alike(study, table, by)
-    last = int(table["round"].max())
-    notes += [
-        f"Share of games that ended so by each {study.game.evidence.round_name} (Aalen-Johansen), with its "
-        f"{common.WILSON}. Games that met their deadline ended in no way.",
-        "Under the rounds: games that still play, in the order of the legend where they differ.",
-    ]
-    link = common.linker(study)
-
-    def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
-        common.share_axis(ax, last)
-        ax.set_xlim(0, last)
-        ax.xaxis.set_major_locator(MaxNLocator(_MAX_STEPS, integer=True))
-        everyone = []
-        for style, here in lines.split(conditions):
-            everyone.append(here[here["ending"] == ANY])
-            ended = bool((everyone[-1]["incidence"] > 1 - 1e-9).any())
-            curve = here[here["ending"] == ways[index].name]
-            _steps(ax, curve, line_style(style), last, link, ways[index].name, ended=ended)
-        ax.set_xlabel(study.game.evidence.round_name)
-        ticks = [int(tick) for tick in ax.get_xticks() if 0 <= tick <= last]
-        count_ticks(ax, ticks, [_playing(curve, ticks) for curve in everyone])
-
-    labels = [way.label for way in ways]
-    return common.panel_rows(study, spec, labels, groups, by, _SIZE, notes, lines.legend, draw)
-
-
-def _steps(
-    ax: Axes, curve: pd.DataFrame, style: dict[str, Any], last: int, link: common.Linker, way: str, *, ended: bool
-) -> None:
-    """Draw one line from round 0 on, with its interval as a band: to the end of the panel if all games `ended`."""
-    if curve.empty:  # the condition cannot have it, or was not run
-        return
-    x = [0, *curve["round"]]
-    share, low, high = ([0.0, *curve[part]] for part in ("incidence", "low", "high"))
-    if ended and x[-1] < last:
-        x, (share, low, high) = [*x, last], ([*part, part[-1]] for part in (share, low, high))
-    ax.fill_between(x[1:], low[1:], high[1:], step="post", color=style["color"], alpha=0.13, linewidth=0)
-    marks = {"markersize": 3.0, "markevery": max(1, len(x) // 6)}
-    url = link(curve.iloc[0], way if max(share) else None)
-    ax.step(x, share, where="post", clip_on=False, zorder=3, url=url, **style | marks)
-
-
-def _playing(curve: pd.DataFrame, ticks: Sequence[int]) -> dict[int, str]:
-    """Return of one line how many games still play before each tick."""
-    later = {tick: curve.loc[curve["round"] >= tick, "at_risk"] for tick in ticks} if len(curve) else {}
-    return {tick: str(int(left.iloc[0])) if len(left) else "0" for tick, left in later.items()}
 
 
 # Thresholds

@@ -117,8 +117,7 @@ class ReportLinks:
             first, _, second = str(row[axis]).partition(_BOTH)
             both = (row["from"], row["to"]) if axis == row["axis"] else (first, second or first)
             one[axis], other[axis] = both
-        looked_at = (row["from"], row["to"]) if row["kind"] == "comparison" else (row["what"],)
-        return pairs_link(one | self._first, other | self._first, *looked_at)
+        return pairs_link(one | self._first, other | self._first, row["what"])
 
     def question(self, comparison: Comparison) -> list[tuple[str, str]]:
         """Return the address of the pairs that differ in each stratum of a question, with what tells it apart."""

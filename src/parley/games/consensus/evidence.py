@@ -13,7 +13,6 @@ from typing import Any
 from parley.games.consensus.achievable import ACHIEVABLE, robustness, tolerates
 from parley.games.consensus.parameters import ConsensusParameters, ConsensusRound, Value, in_hull
 from parley.games.evidence import (
-    ENDINGS,
     NETWORK,
     OUTCOME_RATES,
     OUTCOMES_BY_BYZANTINE,
@@ -106,7 +105,6 @@ FIGURES = (
         "ones, beside the best known protocol with the same values, network, deadline and adversaries.",
         x="b",
     ),
-    ENDINGS,
     FigureSpec(
         name="final_on_initial",
         kind="scatter",

@@ -143,13 +143,4 @@ KINDS: Mapping[str, FigureKind] = {
         evidence="timeline",
         single=True,
     ),
-    # Strips of graphs: who hears whom, and each agent's state by round.
-    "network": FigureKind(
-        "network:networks",
-        ("turns",),
-        "A strip is a single simulation, a circle an agent, its color the state it is in. Look at who is linked to "
-        "those that change: examples, not evidence.",
-        evidence="timeline",
-        single=True,
-    ),
 }

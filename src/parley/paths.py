@@ -6,7 +6,7 @@ in another folder.
 
 import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from os.path import isdir
@@ -295,11 +295,6 @@ def listing(folder: Path) -> Path:
 def report(study: str) -> Path:
     """Report of a study."""
     return results(study) / "report" / "report.html"
-
-
-def compared(studies: Sequence[str]) -> Path:
-    """Page that sets studies beside each other: beside the report of the first."""
-    return report(studies[0]).with_name(f"compared-with-{'-'.join(studies[1:])}"[:100] + ".html")
 
 
 def export(study: str, form: str) -> Path:

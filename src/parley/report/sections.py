@@ -81,7 +81,12 @@ def condition_table(
         *([words("threat model", "threat_model")] if several else []),
         HtmlColumn("simulations", simulations_text, link="link"),
         *(
-            HtmlColumn(o.label, partial(rate_text, outcome=o.name), partial(_rate_count, of=o.name), f"{o.name}_link")
+            HtmlColumn(
+                o.label,
+                estimate(f"{o.name}_rate", ".0%", f"{o.name}_low", f"{o.name}_high"),
+                partial(_rate_count, of=o.name),
+                f"{o.name}_link",
+            )
             for o in outcomes
         ),
         HtmlColumn("median rounds", lambda row: "-" if pd.isna(row["median_rounds"]) else f"{row['median_rounds']:g}"),
@@ -93,11 +98,6 @@ def condition_table(
         *([degenerate] if RATE in conditions else []),
         by=by,
     )
-
-
-def rate_text(row: Row, outcome: str) -> str:
-    """Return the rate of an outcome with its interval, from a row of the table `conditions`."""
-    return estimate(f"{outcome}_rate", ".0%", f"{outcome}_low", f"{outcome}_high")(row)
 
 
 def _rate_count(row: Row, of: str) -> str:
@@ -157,10 +157,10 @@ def _measure_table(
     """Return the rows that are of any simulation, those of one measure together."""
     there = rows[rows["simulations"] > 0]
     together = [row for each in known for row in there[there[name] == each].to_dict("records")]
-    return table(id, together, words("what", lambda row: measure_label(known[row[name]])), value, by=by, first=1)
+    return table(id, together, words("what", lambda row: _label(known[row[name]])), value, by=by, first=1)
 
 
-def measure_label(measure: Any) -> str:
+def _label(measure: Any) -> str:
     """Return what is measured, with its unit if it has one."""
     return f"{measure.label} ({measure.unit})" if getattr(measure, "unit", "") else str(measure.label)
 
@@ -391,7 +391,7 @@ def reaction_table(reactions: pd.DataFrame, by: Sequence[str], game: type[Game])
     return table(
         "reactions",
         compared.to_dict("records"),
-        words("measure", lambda row: measure_label(measures[row["what"]])),
+        words("measure", lambda row: _label(measures[row["what"]])),
         words("compared with", "without"),
         HtmlColumn(
             "pairs",

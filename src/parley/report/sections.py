@@ -46,7 +46,7 @@ def all_tables(study: Study, made: Mapping[str, pd.DataFrame], links: ReportLink
         "endings": ending_table(made["simulations"], by),
         "rates": rate_table(made["rates"], by, game),
         "means": mean_table(made["quantities"], by, game),
-        "contrasts": contrast_table(made["contrasts"], by, game, links),
+        "contrasts": contrast_table(made["contrasts"], by, game),
         "forks": _fork_table(made["forks"], game),
         "noise": _noise_table(made["noise"], by, game),
         "margins": margin_table(made["margins"], game),
@@ -168,7 +168,7 @@ def _label(measure: Any) -> str:
 # What differs
 
 
-def contrast_table(contrasts: pd.DataFrame, by: Sequence[str], game: type[Game], links: ReportLinks) -> HtmlTable:
+def contrast_table(contrasts: pd.DataFrame, by: Sequence[str], game: type[Game]) -> HtmlTable:
     """Return the contrasts with the smallest p, at most MAX_CONTRASTS; `total` says how many there are."""
     order = contrasts.sort_values("p", kind="stable", na_position="last").head(MAX_CONTRASTS)
     labels = labels_of(game)
@@ -202,10 +202,10 @@ def contrast_table(contrasts: pd.DataFrame, by: Sequence[str], game: type[Game],
 
     return table(
         "contrasts",
-        [{**row, "link": links.contrast(row)} for row in order.to_dict("records")],
+        order.to_dict("records"),
         words("what", what),
         words("compared", compared),
-        HtmlColumn("pairs", pairs, discordant_text, link="link"),
+        HtmlColumn("pairs", pairs, discordant_text),
         HtmlColumn("from → to", partial(values_text, game=game), of_all),
         HtmlColumn("difference", partial(change_text, game=game), noise),
         p_column("p", "p", "test"),

@@ -97,7 +97,6 @@ class ReportLinks:
         self.axes = study.axes
         self._first = study.first_time
         self.there = planned or paths.view_page(paths.view(study.name)).is_file()
-        self.start = simulations_link({}) if self.there else ""
 
     def simulations(self, values: Sequence[Any], outcome: str | None = None) -> str:
         """Return the address of the simulations of a condition, by the values of its axes."""

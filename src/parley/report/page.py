@@ -71,7 +71,7 @@ def report(study: Study, explored: bool = False) -> Path:
         parameters=methods.parameters(study, by),
         models=methods.models_used(study, answered_as(study, made_by.answered)),
         provenance=methods.provenance(made_by),
-        explorer=links.start,
+        explorer=links.there,
     )
     write_atomically(path, lambda file: file.write(html.encode()))
     return path

@@ -118,6 +118,7 @@ def study_index(seeds: int, **changes: Any) -> dict[str, Any]:
         "replies": [AGENTS * len(ROUNDS)] * total,
         "failed": [int(place % 5 == 1) for place in range(total)],
         "parent": [0 if place == total - seeds else None for place in range(total)],
+        "pair": [str(place % seeds) for place in range(total)],
     }
     columns["damaged"][2], columns["outcome"][2] = "seed=2.parquet: its checksum does not fit; play it again", None
     columns["running"][-1], columns["outcome"][-1] = True, None
@@ -131,11 +132,6 @@ def study_index(seeds: int, **changes: Any) -> dict[str, Any]:
         ],
         "outcomes": [dict(outcome) for outcome in OUTCOMES],
         "indicators": [{"name": "fast", "label": "agreed fast", "values": [place % 2 == 0 for place in range(total)]}],
-        "quantities": [
-            {"name": "share", "label": "largest share", "share": True}
-            | {"values": [at / total for at in range(total)]},
-            {"name": "moves", "label": "moves", "share": False} | {"values": [at % seeds for at in range(total)]},
-        ],
         "conditions": [
             {
                 "id": f"{place:04d}",
@@ -147,7 +143,6 @@ def study_index(seeds: int, **changes: Any) -> dict[str, Any]:
             for place, liars in enumerate(LIARS)
         ],
         "simulations": columns,
-        "pairs": {"key": [str(place % seeds) for place in range(total)]},
         "influences": [[0, "agent_4", 3, "say", 5, total - seeds, size, -0.1, 0.9] for size in (0.2, 0.6)],
     } | changes
 

@@ -16,7 +16,6 @@ from typing_extensions import TypeVar
 
 from parley.columns import Column, read_columns
 from parley.games.figure_kinds import KINDS
-from parley.games.network import Complete
 from parley.games.parameters import Group, P
 from parley.text import choose
 from parley.text.yamlfile import Slug
@@ -342,13 +341,6 @@ INFLUENCE = FigureSpec(
     "than without one.",
     x="at",
 )
-NETWORK = FigureSpec(
-    name="network",
-    kind="network",
-    title="Who hears whom",
-    caption="The network of single simulations, and the state of each agent in some rounds: the first, the last, and "
-    "those in which most agents changed.",
-)
 
 
 class Evidence(Generic[P, R]):
@@ -403,7 +395,7 @@ class Evidence(Generic[P, R]):
 
     def shows(self, figure: FigureSpec, parameters: P, groups: Sequence[Group]) -> bool:
         """Return whether a figure can show anything of a condition; it is asked before anything is played."""
-        return figure.kind != "network" or not isinstance(parameters.topology, Complete)
+        return True
 
     def derived(self, metrics: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return metrics that follow from those of a record and its `rounds`, and are in none."""

@@ -25,26 +25,19 @@ def test_simulations_are_in_columns_with_their_conditions(study_factory: StudyFa
     assert rows["replies"] == [number * 2 * n for number, n in zip(rows["rounds"], [3, 3, 4, 4], strict=True)]
     assert set(rows["failed"]) == {0}
     assert [c["label"] for c in index["conditions"]] == ["n=3", "n=4"]
-    # Numbers that are compared stand beside them, with six digits.
-    found = {quantity["name"]: quantity for quantity in index["quantities"]}
-    assert found["rounds"]["values"] == rows["rounds"]
-    assert found["value_position"]["values"].count(None) < 4
-    share = found["final_honest_share"]
-    assert (share["share"], len(share["values"])) == (True, 4)
-    assert all(value == float(f"{value:.6g}") for value in share["values"])
 
 
 def test_simulations_of_one_seed_and_material_are_pairs(study_factory: StudyFactory) -> None:
     grid = {"model": "solver", "n": [3, 4], "prompt": "improve"}
     index = index_of(recorded(study_factory(grid, game="deliberation", seeds=2, parameters={"turns": 1})))
-    keys = index["pairs"]["key"]
+    keys = index["simulations"]["pair"]
     assert keys[:2] == keys[2:]
     assert len(set(keys)) == 2
     assert all(key.startswith(f"{seed} ") and len(key) > 2 for key, seed in zip(keys, [0, 1] * 2, strict=True))
     repeated = index_of(recorded(study_factory({"model": "random"}, repeats=2, parameters={"max_rounds": 1})))
     assert repeated["simulations"]["repeat"] == [0, 1]
     assert [c["label"] for c in repeated["conditions"]] == ["repeat=0", "repeat=1"]
-    assert repeated["pairs"]["key"] == ["0", "0"]
+    assert repeated["simulations"]["pair"] == ["0", "0"]
 
 
 def test_fractions_of_axes_are_named_as_links_name_them(study_factory: StudyFactory) -> None:

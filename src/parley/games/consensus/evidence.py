@@ -14,7 +14,6 @@ from parley.games.consensus.achievable import ACHIEVABLE, robustness, tolerates
 from parley.games.consensus.parameters import ConsensusParameters, ConsensusRound, Value, in_hull
 from parley.games.evidence import (
     ENDINGS,
-    NETWORK,
     OUTCOME_RATES,
     OUTCOMES_BY_BYZANTINE,
     Evidence,
@@ -123,7 +122,6 @@ FIGURES = (
         "the paper, which shows honest agents alone).",
         x="prompt",
     ),
-    NETWORK,
 )
 # Of each agreed value; missing where there is none.
 _AGREED = (
@@ -168,7 +166,7 @@ class ConsensusEvidence(Evidence[ConsensusParameters, ConsensusRound]):
         """Return whether a figure has the condition: Figure 2 of the paper has b = 0 alone, Figure 3 b > 0."""
         attacked = any(group.role == BYZANTINE and group.count for group in groups)
         wanted = {"paper_figure_2": False, "paper_figure_3": True}.get(figure.name, attacked)
-        return super().shows(figure, parameters, groups) and attacked == wanted
+        return attacked == wanted
 
     def derived(self, metrics: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return where the agreed value lies among the values that honest agents began with; None without any."""

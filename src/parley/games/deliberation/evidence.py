@@ -18,7 +18,6 @@ from parley.games.deliberation.parameters import (
 from parley.games.deliberation.turns import check_verdict
 from parley.games.evidence import (
     ENDINGS,
-    NETWORK,
     OUTCOMES_BY_BYZANTINE,
     Evidence,
     FigureSpec,
@@ -241,7 +240,6 @@ FIGURES = (
     ),
     ENDINGS,
     OUTCOMES_BY_BYZANTINE,
-    NETWORK,
 )
 
 
@@ -306,9 +304,8 @@ class DeliberationEvidence(Evidence[DeliberationParameters, DeliberationTurn]):
 
     def shows(self, figure: FigureSpec, parameters: DeliberationParameters, groups: Sequence[Group]) -> bool:
         """Return whether the figure is of right answers, or of policies, as the problems are."""
-        shown = super().shows(figure, parameters, groups)
         lacking = _OF_POLICIES if parameters.definitive else _OF_RIGHT_ANSWERS
-        return shown and figure.name not in (*lacking, *(_OF_HEARD_ANSWERS if parameters.talk else ()))
+        return figure.name not in (*lacking, *(_OF_HEARD_ANSWERS if parameters.talk else ()))
 
     def series(
         self, outcome: Mapping[str, Any], trace: Sequence[DeliberationTurn]

@@ -1,6 +1,5 @@
 """The index of the explorer: a study's conditions, and a line for each simulation, in columns."""
 
-import math
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
@@ -82,26 +81,15 @@ def index_content(selection: Selection, rows: Sequence[Sequence[Row]], served: b
             {"name": i.name, "label": i.label, "values": [exact(row["indicators"].get(i.name)) for row in flat]}
             for i in game.evidence.indicators
         ],
-        "quantities": [
-            {
-                "name": q.name,
-                "label": q.label,
-                "share": q.share,
-                "values": [row["quantities"].get(q.name) for row in flat],
-            }
-            for q in game.evidence.quantities
-            if q.contrasted
-        ],
         "conditions": [_condition(alike, values) for alike in parts],
         "simulations": {name: [row[name] for row in flat] for name in _COLUMNS},
-        "pairs": {"key": [row["key"] for row in flat]},
         "influences": _influences(simulations, flat),
     }
 
 
 _COLUMNS = (
     *("id", "condition", "part", "seed", "repeat", "outcome", "diagnosis", "rounds", "replies", "failed"),
-    *("running", "damaged", "parent"),
+    *("running", "damaged", "parent", "pair"),
 )
 
 
@@ -173,9 +161,8 @@ def _row(game: type[Game], file: ShownFile) -> Row:
         "repeat": simulation.condition.repeat or 0,
         "running": file.running,
         **dict.fromkeys(("outcome", "diagnosis", "rounds", "replies", "failed", "damaged")),
-        "key": str(simulation.seed),
+        "pair": str(simulation.seed),
         "indicators": {},
-        "quantities": {},
         "ended": "",
         "content": [file.size, file.modified],
     }
@@ -199,23 +186,15 @@ def _of_record(game: type[Game], summary: Summary) -> dict[str, Any]:
         "rounds": outcome["rounds"],
         "replies": telemetry["calls"],
         "failed": telemetry["failed_replies"],
-        "key": " ".join([str(summary.simulation["seed"]), *shared]),
-        **_measures(game, {"rounds": outcome["rounds"], **outcome["metrics"]}),
+        "pair": " ".join([str(summary.simulation["seed"]), *shared]),
+        "indicators": _indicators(game, {"rounds": outcome["rounds"], **outcome["metrics"]}),
         "ended": str(summary.provenance.get("ended", "")),
         "content": [summary.digest, dict(summary.rows)],
     }
 
 
-def _measures(game: type[Game], metrics: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def _indicators(game: type[Game], metrics: dict[str, Any]) -> dict[str, Any]:
     known = metrics
     with suppress(Exception):  # code of the user's own, or a record of another version
         known = {**metrics, **game.evidence.derived(metrics)}
-    numbers = {q.name: known.get(q.name) for q in game.evidence.quantities if q.contrasted}
-    return {
-        "indicators": {indicator.name: known.get(indicator.name) for indicator in game.evidence.indicators},
-        "quantities": {
-            name: float(f"{value:.6g}")
-            for name, value in numbers.items()
-            if isinstance(value, int | float) and math.isfinite(value)
-        },
-    }
+    return {indicator.name: known.get(indicator.name) for indicator in game.evidence.indicators}

@@ -16,11 +16,10 @@ function show() {
   page = pageOf(kind, ids, query);
   document.getElementById("main").replaceChildren(page);
   document.title = `${kind && ids[0] ? `${ids.map((id) => id.slice(0, 8)).join(" and ")} – ` : ""}${plain(index.title)}`;
-  for (const one of document.querySelectorAll("#nav a")) {
-    if (one.id === `nav-${kind || "list"}`) one.setAttribute("aria-current", "page");
-    else one.removeAttribute("aria-current");
-    if (one.id === "nav-list") one.href = kind ? lastList : "#/";
-  }
+  const toList = document.getElementById("nav-list");
+  if (kind) toList.removeAttribute("aria-current");
+  else toList.setAttribute("aria-current", "page");
+  toList.href = kind ? lastList : "#/";
   page.start?.();
 }
 
@@ -32,9 +31,9 @@ function arrive() {
   else scrollTo(0, 0);
 }
 
-/** Show another address in the place of this one. */
-function goTo(path, query) {
-  history.replaceState(null, "", link(path, query));
+/** Show the list by another query in the place of this address. */
+function goTo(query) {
+  history.replaceState(null, "", link([], query));
   redraw();
 }
 
@@ -53,7 +52,6 @@ function redraw(draw = show) {
  */
 function pageOf(kind, ids, query) {
   if (kind === "") return listPage(query);
-  if (kind === "pairs") return pairsPage(query);
   const simulations = ids.map(simulationOf);
   const missing = ids.find((_, at) => simulations[at] === null);
   if (missing !== undefined) return lost(`There is no simulation ${missing} in this study.`);
@@ -141,7 +139,7 @@ function start() {
   document.body.append(
     h("header", { class: "top" }, h("a", { class: "skip", href: "#/", onclick: (event) => { event.preventDefault(); document.getElementById("main").focus(); } }, "To the content"),
       h("strong", null, shown(index.title)), h("span", { class: "soft" }, shown(`${index.study} · ${index.game}`)), h("span", { class: "grow" }),
-      h("span", { id: "served" }), h("nav", { id: "nav", "aria-label": "Pages" }, h("a", { href: "#/", id: "nav-list" }, "Simulations"), index.conditions.length > 1 && h("a", { href: "#/pairs", id: "nav-pairs" }, "Pairs"),
+      h("span", { id: "served" }), h("nav", { id: "nav", "aria-label": "Pages" }, h("a", { href: "#/", id: "nav-list" }, "Simulations"),
         h("button", { type: "button", class: "quiet", "aria-keyshortcuts": "?", onclick: () => document.getElementById("help").showModal() }, "Keys"))),
     h("main", { id: "main", tabindex: -1 }), h("p", { id: "live", class: "sr", role: "status", "aria-live": "polite" }), helpDialog(),
     h("footer", { class: "soft" }, shown(`Parley ${index.version} · written ${index.written} · ${counted(index.simulations.length, "simulation")}`)));

@@ -50,7 +50,6 @@ function setIndex(read) {
     at,
     short: id.slice(0, 8),
     condition: read.conditions[columns.condition[at]],
-    pair: read.pairs.key[at],
   }));
   const byId = new Map();
   for (const simulation of simulations) byId.set(simulation.id, simulation).set(simulation.short, simulation);
@@ -73,7 +72,6 @@ function nameOf(simulation) {
 
 /** Return the simulations of other conditions that are a pair with this one. */
 function partnersOf(simulation) {
-  if (simulation.pair === null) return [];
   return index.simulations.filter((other) => other.pair === simulation.pair && other.id !== simulation.id);
 }
 

@@ -108,13 +108,6 @@ FIGURES = (
     ),
     ENDINGS,
     FigureSpec(
-        name="final_on_initial",
-        kind="scatter",
-        title="Agreed on initial values",
-        caption="The value that honest agents agreed on by the mean of their initial values, a point per simulation "
-        "that ended in agreement, with the least-squares line. On the dashed line they are equal.",
-    ),
-    FigureSpec(
         name="trajectories",
         kind="trajectories",
         title="Proposals over rounds",
@@ -125,13 +118,6 @@ FIGURES = (
     ),
     NETWORK,
 )
-# Of each agreed value; missing where there is none.
-_AGREED = (
-    Quantity("value_position", "agreed value in the initial range (0 lowest, 1 highest)", signed=True),
-    Quantity("value_shift", "agreed value less the initial mean", signed=True),
-    Quantity("distance_to_mean", "distance of the agreed value from the initial mean"),
-    Quantity("distance_to_median", "distance of the agreed value from the initial median"),
-)
 # What every game has, so that groups can be compared that never agree. `rounds` is at most the deadline.
 QUANTITIES = (
     Quantity(
@@ -140,7 +126,6 @@ QUANTITIES = (
     Quantity("final_honest_spread", "largest less smallest value of honest agents, at the end"),
     Quantity("value_changes", "changes of value by honest agents"),
     Quantity("rounds", "rounds played", "rounds"),
-    *_AGREED,
 )
 
 LEADING, APART, SILENT = "leading", "apart", "silent"
@@ -152,17 +137,14 @@ STATES = (
 
 
 class ConsensusEvidence(Evidence[ConsensusParameters, ConsensusRound]):
-    """Agreement by round, the quality of an agreement, and the values of single simulations."""
+    """Agreement by round, and the values of single simulations."""
 
     columns = GameColumns.read(Path(__file__).with_name("columns.yaml"), _rows, FACTS)
 
     figures = FIGURES
     measures = (Measure("agreement", "agreement of honest agents", carried=True),)
     quantities = QUANTITIES
-    tables = (
-        TableSpec("quality", "parley.games.consensus.tables:Quality", ("initial_mean", "consensus_value")),
-        TableSpec("regret", "parley.games.consensus.tables:Regret", ACHIEVABLE),
-    )
+    tables = (TableSpec("regret", "parley.games.consensus.tables:Regret", ACHIEVABLE),)
 
     def shows(self, figure: FigureSpec, parameters: ConsensusParameters, groups: Sequence[Group]) -> bool:
         """Return whether a figure has the condition: Figure 2 of the paper has b = 0 alone, Figure 3 b > 0."""
@@ -171,19 +153,9 @@ class ConsensusEvidence(Evidence[ConsensusParameters, ConsensusRound]):
         return super().shows(figure, parameters, groups) and attacked == wanted
 
     def derived(self, metrics: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return where the agreed value lies among the values that honest agents began with; None without any."""
-        initial, value = list(metrics["initial_values"].values()), metrics["consensus_value"]
-        mean = fmean(initial) if initial else None
-        if mean is None or value is None:
-            return {"initial_mean": mean, **{quantity.name: None for quantity in _AGREED}}
-        low, high = min(initial), max(initial)
-        return {
-            "initial_mean": mean,
-            "value_position": (value - low) / (high - low) if high > low else None,
-            "value_shift": value - mean,
-            "distance_to_mean": abs(value - mean),
-            "distance_to_median": abs(value - median(initial)),
-        }
+        """Return the mean of the values that honest agents began with; None without any."""
+        initial = metrics["initial_values"].values()
+        return {"initial_mean": fmean(initial) if initial else None}
 
     def measured(
         self,

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from parley.games.consensus.achievable import ACHIEVABLE, robustness, tolerates
+from parley.games.consensus.achievable import ACHIEVABLE
 from parley.games.consensus.parameters import ConsensusParameters, ConsensusRound, Value, in_hull
 from parley.games.evidence import (
     ENDINGS,
@@ -28,7 +28,7 @@ from parley.games.evidence import (
     Timeline,
     TimelineCell,
 )
-from parley.games.network import FACTS, Network
+from parley.games.network import FACTS
 from parley.games.parameters import BYZANTINE, Group, held_at_last
 from parley.text import by_number
 
@@ -164,7 +164,7 @@ class ConsensusEvidence(Evidence[ConsensusParameters, ConsensusRound]):
         honest: Collection[str],
         trace: Sequence[ConsensusRound],
     ) -> Mapping[str, Any]:
-        """Return what its network allows, how near to what is asked for it came, and what the authors' code measures.
+        """Return how near to what is asked for it came, and what the authors' code measures.
 
         columns.yaml says by which definitions; the last are those of that code's `get_statistics`.
         """
@@ -175,12 +175,7 @@ class ConsensusEvidence(Evidence[ConsensusParameters, ConsensusRound]):
         spreads = [_deviation(values) for values in held]
         halves = [entry["round"] for entry in trace if 2 * entry["stop_votes"] >= len(entry["votes"])]
         within, inside = ([of(values) for values in held] for of in (goal.agreed, partial(in_hull, initial=start)))
-        network = _network(trace[0])
-        robust, exact = robustness(network)
         measures: dict[str, Any] = {
-            "robustness": robust,
-            "robustness_exact": exact,
-            "tolerates": tolerates(network),
             "within": within[-1],
             "within_round": _for_good(within),
             "in_hull": inside[-1],
@@ -255,16 +250,6 @@ class ConsensusEvidence(Evidence[ConsensusParameters, ConsensusRound]):
         """Return the agreement by round: the share of the honest agents that hold their most frequent value."""
         shares = [(entry["round"], entry["honest_share"]) for entry in trace]
         return {"agreement": [(number, share) for number, share in shares if share is not None]}
-
-
-def _network(first: ConsensusRound) -> Network:
-    """Return who hears whom, from the trace of round 1, where it stands unless everyone hears everyone."""
-    names = list(first["proposals"])
-    if "neighbors" not in first:
-        return Network.complete(len(names))
-    place = {name: index for index, name in enumerate(names)}
-    heard = first["neighbors"]
-    return Network.of_edges(len(names), (), ((place[peer], place[name]) for name in names for peer in heard[name]))
 
 
 def _shown(value: Value | None) -> str:

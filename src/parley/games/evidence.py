@@ -262,8 +262,7 @@ class TableMaker(ABC):
 class TableSpec:
     """A table that a game brings: its name, the TableMaker as "module:class", and the measures that it is about.
 
-    A maker may make others beside it. Measures are what the table has rows of (Indicator,
-    Quantity, Achievable); of `quality` the two metrics that are drawn.
+    A maker may make others beside it. Measures are what the table has rows of (Indicator, Quantity, Achievable).
     """
 
     name: str

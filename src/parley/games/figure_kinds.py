@@ -111,14 +111,6 @@ KINDS: Mapping[str, FigureKind] = {
         "A line says which share of the games had ended so by a round. Where lines stay low, games went on to their "
         "deadline.",
     ),
-    # The two metrics that the table `quality` is about, a point per simulation.
-    "scatter": FigureKind(
-        "scatter:scatter",
-        ("simulations", "quality"),
-        "A point is a simulation. Points on the dashed line kept what they began with; a flatter line says that "
-        "something else decided.",
-        own_table="quality",
-    ),
     # How much changes of recorded games at the points `x` change their ends.
     "influence": FigureKind(
         "map:influence_map",

@@ -92,7 +92,7 @@ def _tables(study: Study) -> dict[str, pd.DataFrame]:
 
 _SHOWN = (
     *("simulations", "conditions", "rates", "quantities", "questions", "contrasts", "noise", "times", "endings"),
-    *("quality", "reactions", "behaviors", "margins", "players", "achievable", "regret", "decision_rates"),
+    *("reactions", "behaviors", "margins", "players", "achievable", "regret", "decision_rates"),
     *("equal_cost", "votes", "conformity", "forks", "paper"),
 )
 

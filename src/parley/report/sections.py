@@ -52,7 +52,6 @@ def all_tables(study: Study, made: Mapping[str, pd.DataFrame], links: ReportLink
         "margins": margin_table(made["margins"], game),
         "paper": table("paper", [{"line": line} for line in paper_lines(made["paper"], game)], words("what", "line")),
         "times": time_table(made["times"], by, game),
-        "quality": _quality_table(made["quality"], by),
         "players": player_table(made["players"], by, game),
         "behaviors": behavior_table(made["behaviors"], by, game),
         "reactions": reaction_table(made["reactions"], by, game),
@@ -321,18 +320,6 @@ def _fork_table(forks: pd.DataFrame, game: type[Game]) -> HtmlTable:
         HtmlColumn("noise", lambda row: "-" if pd.isna(row["noise"]) else f"{100 * row['noise']:.0f}"),
         by=["at", "change"],
         total=len(forks),
-    )
-
-
-def _quality_table(quality: pd.DataFrame, by: Sequence[str]) -> HtmlTable:
-    return table(
-        "quality",
-        quality.to_dict("records"),
-        HtmlColumn("agreed", "simulations"),
-        HtmlColumn("slope", estimate("slope", ".3g", "slope_low", "slope_high")),
-        HtmlColumn("bias", estimate("bias", "+.3g", "bias_low", "bias_high")),
-        HtmlColumn("about the line", lambda row: "-" if pd.isna(row["residual"]) else f"{row['residual']:.3g}"),
-        by=by,
     )
 
 

@@ -52,7 +52,7 @@ const TWO = "(two)"; // stands for two names in the choice of what pairs differ 
 function valueOf(name) {
   const values = (indicatorOf(name) ?? quantityOf(name))?.values;
   return (simulation) => {
-    if (simulation.damaged || simulation.running) return null;
+    if (simulation.damaged) return null;
     if (values) return values[simulation.at] ?? null;
     return name === "" ? stateName(simulation) : stateName(simulation) === name;
   };

@@ -2,18 +2,13 @@
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from parley.cli import commands
-from parley.report.explorer.site import data_js
 from parley.report.page import report
 from support.pages import (
     HOSTILE,
@@ -140,7 +135,7 @@ def test_the_list_shows_each_simulation_and_counts_by_condition(opened: Open) ->
     assert counts == "3 agreed on a value, 3 no agreement, 1 agreed on a wrong value, 1 damaged record"
     told, short = cells(tab, 2)[-2:]
     assert ("its checksum does not fit" in told, short) == (True, DAMAGED)
-    assert "1" in texts(tab, "#outcome-\\(running\\) b")
+    assert "1" in texts(tab, "#outcome-\\(damaged\\) b")
 
 
 def test_filters_and_order_live_in_the_address(opened: Open) -> None:
@@ -281,7 +276,7 @@ def test_a_recorded_game_shows_what_its_messages_changed_and_a_fork_without_them
     assert texts(tab, ".game-title a") == ["liars=0 · seed 0", "liars=2 · seed 0"]
 
 
-# What is hostile, damaged, or watched
+# What is hostile or damaged
 
 
 def test_hostile_text_does_nothing_and_is_seen(opened: Open, tmp_path: Path) -> None:
@@ -316,52 +311,6 @@ def test_what_is_damaged_or_missing_is_said_in_its_place(opened: Open, browser: 
         broken.wait_for_selector(f"text={words}")
     go(broken, "#/", "text=Left out: 5 simulations.")
     context.close()
-
-
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *args: object) -> None:
-        """Say nothing."""
-
-
-@contextmanager
-def served(browser: Any, folder: Path) -> Iterator[tuple[Any, ThreadingHTTPServer]]:
-    """A tab whose clock stands still, and a server of the folder."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
-    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    context = browser.new_context()
-    tab = context.new_page()
-    tab.clock.install()
-    try:
-        yield tab, server
-    finally:
-        context.close()
-        server.shutdown()
-        server.server_close()
-
-
-def test_a_running_study_is_asked_for_again(browser: Any, tmp_path: Path) -> None:
-    index = study_index(SEEDS, served=True, running=True)
-    write_explorer(tmp_path, index)
-    last = simulation_id(ALL - 1)[:8]
-    with served(browser, tmp_path) as (tab, server):
-        tab.goto(f"http://127.0.0.1:{server.server_port}/#/?q={last}")
-        assert "still playing" in tab.inner_text(".row.game")
-        index["simulations"]["running"][-1], index["simulations"]["outcome"][-1] = False, "split"
-        (tmp_path / "data" / "index.js").write_text(data_js("index", index), encoding="utf-8")
-        tab.focus(".row.game a")
-        tab.clock.run_for(10_000)  # by itself
-        tab.wait_for_selector(".row.game >> text=no agreement")
-        tab.keyboard.press("Enter")
-        tab.wait_for_selector(".matrix")
-        index["simulations"]["replies"][-1] += 1
-        (tmp_path / "data" / "index.js").write_text(data_js("index", index), encoding="utf-8")
-        tab.clock.run_for(10_000)
-        tab.click("text=Refresh: new replies")
-        tab.wait_for_selector("text=33 replies")
-        server.shutdown()
-        server.server_close()
-        tab.click("#refresh")
-        tab.wait_for_selector("text=the server does not answer")
 
 
 # Who reads it, and with what

@@ -221,17 +221,6 @@ class Session:
     verdict: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Transcript:
-    """What a game gives the ledger: of an outcome and a trace, what was said, in order.
-
-    `check` raises ValueError, in a few words, if a session, from anyone, cannot have its verdict.
-    """
-
-    sessions: Callable[[Mapping[str, Any], Sequence[Any]], Sequence[Session]]
-    check: Callable[[Session], None] = lambda session: None
-
-
 Trace = Sequence[Mapping[str, Any]]  # a list of rounds, as a record has them
 
 
@@ -357,7 +346,7 @@ class Evidence(Generic[P, R]):
     paired_by: tuple[str, ...] = ()  # metrics that simulations of a pair share, besides their seed
     tables: tuple[TableSpec, ...] = ()  # that this game brings
     round_name: str = "round"  # what figures call the rounds of `series`
-    transcript: Transcript | None = None  # for the ledger, of games that keep one
+    keeps_ledger: bool = False  # its `sessions` are signed and chained
 
     def table(self, name: str) -> TableSpec | None:
         """Return what the game says of a table that it brings; None where it brings none of that name."""
@@ -366,11 +355,6 @@ class Evidence(Generic[P, R]):
     def about(self, table: str) -> tuple[Any, ...]:
         """Return the measures of a table that the game brings; none of one that it does not bring."""
         return spec.measures if (spec := self.table(table)) else ()
-
-    @property
-    def keeps_ledger(self) -> bool:
-        """Whether it has a transcript to sign and chain."""
-        return self.transcript is not None
 
     @property
     def lost(self) -> tuple[Quantity, ...]:
@@ -418,6 +402,10 @@ class Evidence(Generic[P, R]):
     def timeline(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> Timeline:
         """Return what each agent said and did; without one the explorer shows the replies."""
         raise NotImplementedError(f"{type(self).__name__}.timeline")
+
+    def sessions(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> Sequence[Session]:
+        """Return what was said, in order, for the ledger; a game that keeps none is not asked."""
+        raise NotImplementedError(f"{type(self).__name__}.sessions")
 
     def measured(
         self, parameters: P, outcome: Mapping[str, Any], honest: Collection[str], trace: Sequence[R]

@@ -1,7 +1,7 @@
 """The index: a line for each simulation, whatever state it is in, and what the page needs to know of the study."""
 
 from parley.paths import simulations_link
-from parley.report.explorer.index import Known, index_content, read_rows
+from parley.report.explorer.index import index_content, part_rows
 from parley.report.explorer.selection import select
 from parley.study import Study
 from support.pages import Json, recorded
@@ -9,9 +9,9 @@ from support.records import edit
 from support.studies import OWN_GAME, StudyFactory, bring
 
 
-def index_of(study: Study, known: Known | None = None) -> Json:
-    shown = select(study, {}, 1000, journals=False)
-    return index_content(shown, read_rows(shown.parts, known))
+def index_of(study: Study) -> Json:
+    shown = select(study, {}, 1000)
+    return index_content(shown, [part_rows(part) for part in shown.parts])
 
 
 def test_simulations_are_in_columns_with_their_conditions(study_factory: StudyFactory) -> None:
@@ -51,18 +51,12 @@ def test_fractions_of_axes_are_named_as_links_name_them(study_factory: StudyFact
         assert link.endswith(f"axis.multiplier={value}")
 
 
-def test_what_is_known_is_not_read_again_and_a_damaged_record_is_named_in_its_place(
-    study_factory: StudyFactory,
-) -> None:
+def test_a_damaged_record_is_named_in_its_place(study_factory: StudyFactory) -> None:
     study = recorded(study_factory(seeds=3, parameters={"max_rounds": 1}))
-    known: Known = {}
-    assert index_of(study, known)["simulations"]["damaged"] == [None] * 3
-    for row in known.values():
-        row["outcome"] = "as remembered"
-    assert index_of(study, known)["simulations"]["outcome"] == ["as remembered"] * 3
+    assert index_of(study)["simulations"]["damaged"] == [None] * 3
     bad = [simulation.record(study.name) for simulation in study.simulations()][1]
     edit(bad, lambda rows: rows[0].update(text="{}"))
-    for rows in (index_of(study)["simulations"], index_of(study, known)["simulations"]):
-        assert [told is None for told in rows["damaged"]] == [True, False, True]
-        assert str(bad) in rows["damaged"][1]
-        assert (rows["outcome"][1], rows["rounds"][1]) == (None, None)
+    rows = index_of(study)["simulations"]
+    assert [told is None for told in rows["damaged"]] == [True, False, True]
+    assert str(bad) in rows["damaged"][1]
+    assert (rows["outcome"][1], rows["rounds"][1]) == (None, None)

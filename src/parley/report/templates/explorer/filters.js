@@ -36,7 +36,6 @@ function indicatorOf(name) {
 /** Return under which name of an outcome a simulation is counted. */
 function stateName(simulation) {
   if (simulation.damaged) return "(damaged)";
-  if (simulation.running) return "(running)";
   return simulation.outcome ?? "(none)";
 }
 
@@ -135,7 +134,7 @@ function conditionLabel(id) {
 
 /** Return what a map by outcomes holds, in the order in which the game names them. */
 function outcomeOrder(byName) {
-  const order = [...index.outcomes.map((outcome) => outcome.name), "(none)", "(running)", "(damaged)"];
+  const order = [...index.outcomes.map((outcome) => outcome.name), "(none)", "(damaged)"];
   return [...new Set([...order, ...byName.keys()])].filter((name) => byName.has(name)).map((name) => byName.get(name));
 }
 

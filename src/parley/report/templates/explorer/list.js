@@ -13,7 +13,6 @@ function listPage(query) {
   const page = h("div", { class: "page list-page" }, intro(), filterBar(query), summary(chosen, query));
   if (chosen.length) fillTable(page, chosen, query);
   else page.append(emptyList(query));
-  page.follows = true;
   announce(`${counted(chosen.length, "simulation")} of ${number(index.simulations.length)}`);
   return page;
 }
@@ -148,5 +147,5 @@ function bar(counts, total) {
 function emptyList(query) {
   return h("div", { class: "empty" }, index.simulations.length
     ? [h("p", null, "No simulation fits these filters."), h("button", { type: "button", onclick: () => goTo(kept(query)) }, "Show all of them")]
-    : h("p", null, index.served && index.unfinished > 0 ? "Nothing was said yet. This page looks again every 10 seconds." : "This study has no simulations to show."));
+    : h("p", null, "This study has no simulations to show."));
 }

@@ -215,9 +215,9 @@ def paused(study: str, model: str) -> Path:
     return results(study) / "paused" / f"{model}.txt"
 
 
-def spent(study: str) -> Path:
-    """File of what a study spent of its budget; its last line counts."""
-    return results(study) / "spent.jsonl"
+def budget_lock(study: str) -> Path:
+    """File whose lock the process holds that spends a study's budget."""
+    return results(study) / "budget.lock"
 
 
 def processes(folder: Path) -> Path:

@@ -84,8 +84,8 @@ def compare(compared: Sequence[SamplePair], anytime: bool = False) -> pd.DataFra
 
     Rates have McNemar's test, that for clustered pairs where seeds are shared, and without pairs chi-squared (strata:
     Cochran-Mantel-Haenszel); numbers Student's paired t, over the means of seeds where pairs are clustered, and
-    without pairs Welch's (shares: chi-squared, as if they were rates). `p_holm` is corrected within a family, NaN without
-    one. With `anytime` there are also limits and p that hold however often one looks.
+    without pairs Welch's (shares: chi-squared, as if they were rates). `p_holm` is corrected within a family, NaN
+    without one. With `anytime` there are also limits and p that hold however often one looks.
     """
     plain = iter(_rates([each for each in compared if each.kind == RATE and each.clusters is None]))
     rows = []

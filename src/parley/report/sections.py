@@ -254,7 +254,7 @@ def _rates_and_pairs(row: Row) -> str:
     return f"{row['from']} {row['rate_from']:.1%}, {row['value']} {row['rate_value']:.1%}{pairs}"
 
 
-# Forks, agreement, reactions
+# Forks, players, reactions
 
 
 def _fork_table(forks: pd.DataFrame, game: type[Game]) -> HtmlTable:

@@ -267,12 +267,12 @@ def paid(
 
 async def play_simulation(
     simulation: Simulation, answering: Answering, journal: Journal | None = None, watchers: Sequence[Watcher] = ()
-) -> tuple[Play, dict[str, Mapping[str, Any]]]:
+) -> tuple[Play, dict[str, dict[str, Any]]]:
     """Connect what the simulation needs and play it; return the play and the provenance of its engines."""
     game = simulation.game()
     async with AsyncExitStack() as stack:
         engines = await connect(stack, simulation, answering) if simulation.condition.models else {}
-        provenances = {name: await engine.provenance() for name, engine in engines.items()}
+        provenances = {name: dict(await engine.provenance()) for name, engine in engines.items()}
         for text in provenance_warnings({"engines": provenances}):
             _log.warning("%s", text)
         of_groups = [policy_of(group.player, engines) for group in simulation.condition.groups]

@@ -193,8 +193,8 @@ _PASSING = frozenset((408, 409, 424, 425, 429, 498, 499, *range(500, 600))) - {5
 _BROKEN_OFF = ("error", "abort", "insufficient_system_resource", "network_error")
 # No answer to a question: keys, addresses, money, and what passes.
 _NO_ANSWER = frozenset((401, 402, 403, 404, 405, 408, 409, 424, 425, 429, 498, 499))
-# What vLLM, OpenAI, llama.cpp and Anthropic say of a prompt that is too long, a filter, a model that did not keep to the
-# schema (`json_validate_failed` is Groq's), and no money.
+# What vLLM, OpenAI, llama.cpp and Anthropic say of a prompt that is too long, of a filter, of a model that did not
+# keep to the schema (`json_validate_failed` is Groq's), and of an account without money.
 _CONTEXT = re.compile(
     r"context_length_exceeded|exceed_context_size|string_above_max_length|maximum (?:context|model) length|"
     r"context size has been exceeded|prompt is too long",

@@ -292,18 +292,16 @@ def plan(study: "Study", other: str | None, base: float | None, freeze: bool, fo
     """
     from parley.cli.plan_text import Plan
     from parley.study.frozen import frozen_state, frozen_when, write_frozen
-    from parley.study.load import companions
 
     if freeze:
         frozen = str(write_frozen(study, force))
         common.tell(as_json, {"files": [frozen], "registered": (when := frozen_when(study))}, [frozen, when])
         return
     common.refuse("without --freeze", "force")
-    beside = [one_line(str(each)) for each in companions(study)]
     made = Plan(study, common.load(other, study.models_file, needs_weights=False) if other else None, base)
     files = made.write()
     state = [*made.registered(), one_line(f"preregistration: {frozen_state(study)}")]
-    common.tell(as_json, {**made.values(), "files": files}, chain(made.lines(), files, beside, state))
+    common.tell(as_json, {**made.values(), "files": files}, chain(made.lines(), files, state))
 
 
 @click.command("allow-key")

@@ -31,14 +31,14 @@ _MADE = {"round": ("measure", "rounds", "mean"), "player": ("behavior", "behavio
 _PAPER, _OWN = ("paper", "paper_low", "paper_high"), ("own", "low", "high")
 
 
-def told(study: Study, what: str, conditions: Sequence[Condition], exactly: bool = True) -> list[int]:
-    """Return the places of a paper's numbers of `what` in these conditions; else also in more, of fewest first."""
-    names, found = {each.name for each in conditions}, list[tuple[int, int]]()
-    for place, (each, over) in enumerate(zip(study.content.paper, study.of_paper, strict=True)):
-        mine = {condition.name for condition in over}
-        if each.what == what and each.is_mean and (mine == names or (names < mine and not exactly)):
-            found.append((len(mine), place))
-    return [place for _, place in sorted(found)]
+def _told(study: Study, what: str, conditions: Sequence[Condition]) -> list[int]:
+    """Return the places of a paper's numbers of `what` in just these conditions."""
+    names = {condition.name for condition in conditions}
+    return [
+        place
+        for place, (each, over) in enumerate(zip(study.content.paper, study.of_paper, strict=True))
+        if each.what == what and each.is_mean and {condition.name for condition in over} == names
+    ]
 
 
 def sides_told(study: Study, comparison: Comparison) -> list[list[int]]:
@@ -46,7 +46,7 @@ def sides_told(study: Study, comparison: Comparison) -> list[list[int]]:
     if comparison.kind == "time":  # a paper's rate of the ending is another number
         return [[], []]
     sides = zip(*comparison.strata, strict=True)
-    return [told(study, what, side) for what, side in zip(comparison.outcomes, sides, strict=True)]
+    return [_told(study, what, side) for what, side in zip(comparison.outcomes, sides, strict=True)]
 
 
 def rows_beside(study: Study, comparison: Comparison, table: pd.DataFrame) -> list[int]:

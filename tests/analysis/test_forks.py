@@ -134,7 +134,7 @@ def test_a_change_without_unchanged_forks_has_rates_and_no_effect(study_factory:
     assert unknown.isin(["", np.nan]).all(axis=None)
     assert found["influences"][["influence", "low", "p", "p_holm", "no_return"]].isna().all(axis=None)
     study = load_study(Path("forks.yaml"))
-    assert any("prompt-none_exist: add `none`" in line for line in Plan(study, None, None).lines())
+    assert any("prompt-none_exist: add `none`" in line for line in Plan(study, None).lines())
     figures(study)
     assert "not played" in report(study).read_text().partition('id="forks"')[2]
     found = forked(at=[1], change=["none", nothing], repeats=3)

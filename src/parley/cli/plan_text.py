@@ -100,7 +100,8 @@ def _questions(plans: list[Planned], found: pd.DataFrame) -> Iterator[str]:
         )
     yield from table(header, rows)
     if len(plans) > 1:
-        yield f"power: of p < {found['level'][0]:.2g}, the first step of Holm's correction over {len(plans)} comparisons"
+        level = found["level"][0]
+        yield f"power: of p < {level:.2g}, the first step of Holm's correction over {len(plans)} comparisons"
     for plan, row in asked:
         yield one_line(f"{plan.comparison.label}: {plan.basis}")
         if plan.ends:

@@ -75,9 +75,9 @@ def test_a_question_has_the_paper_s_difference_where_it_gives_both_sides(study_f
     assert (row["question"], row["from"], row["to"], row["paper"]) == ("size", "3", "4", pytest.approx(-0.6))
     assert (row["own"], row["simulations"]) == (pytest.approx(-0.6), 50)
     assert "no difference can be told: +0 points" in paper_lines(table, study.game)[2]
-    # What is of fewer conditions is no side of it.
-    fewer = {"what": VALID, "where": THREE | {"prompt": "may_exist"}, "count": 20, "of": 25}
-    assert len(beside(study_factory, fewer, sides[1])[1]) == 2
+    # What is of other conditions is no side of it.
+    for where in ({}, {"n": 3, "prompt": "may_exist"}):
+        assert len(beside(study_factory, {**sides[0], "where": where}, sides[1])[1]) == 2
 
 
 def test_without_games_there_is_the_paper_s_number_alone(study_factory: StudyFactory) -> None:

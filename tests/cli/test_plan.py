@@ -20,6 +20,7 @@ ASKED = {"name": "prompt", "outcome": "valid_consensus", "compare": "prompt", "o
 GRID = {"n": [4, 6], "prompt": ["may_exist", "none_exist"], "seeds": 25}
 
 
+@pytest.mark.slow
 def test_questions_are_planned_and_the_table_goes_with_the_last(parley: Parley, study_factory: StudyFactory) -> None:
     study_factory(GRID, questions=[{**ASKED, "expected": [0.591, 0.754]}])
     ran = parley("plan", "small.yaml")

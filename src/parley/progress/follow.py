@@ -18,7 +18,7 @@ from parley.identity import machine
 from parley.play.degenerate import degenerate_of
 from parley.play.journal import journaled
 from parley.play.record import peek_summary
-from parley.play.spending import spending_line
+from parley.play.spending import Spending
 from parley.progress.pace import KEPT_SECONDS, Pace, time_left
 from parley.progress.snapshot import (
     DONE,
@@ -73,9 +73,9 @@ class Progress:
         if not study.game.evidence.keeps_ledger:
             del plans["ledger"]
         self._stamps = {stage: paths.stamp(study.name, stage, plan) for stage, plan in plans.items()}
+        self._spending = Spending(study)
         self._spent: str | None = None
         self._spent_read = float("-inf")
-        self._spent_of: tuple[int, int, float] | None = None  # of how many records and replies it was counted
         self._journals: dict[Path, tuple[float, int]] = {}  # when one was changed last, and its replies
 
     def look(self, last: bool = False) -> Snapshot:
@@ -125,7 +125,7 @@ class Progress:
             finishes=self._finishing(now) if goes_on else None,
             left=time_left(self._cells, self._replies, self._finishes, now) if goes_on else None,
             silent=max(now - max(players[0].began, *since_last), 0.0) if waits else None,
-            spent=self._what_was_spent(now, bool(players)),
+            spent=self._what_was_spent(now, last),
             note=ended if ends else self._note(run, works or not left or _any_runs(after)),
             over=all(stage.state == DONE for stage in [playing, *after]),
         )
@@ -224,14 +224,11 @@ class Progress:
         kinds = {cell.kind for cell in self._cells if cell.left}
         return sum(rates[0] for kind in kinds if (rates := self._finishes[kind].rates(now))) or None
 
-    def _what_was_spent(self, now: float, goes_on: bool) -> str | None:
-        # Where nobody spends, all records and journals are read: once, until they are others.
-        replies = sum(replies for _, replies in self._journals.values())
-        there = (sum(len(cell.finished) for cell in self._cells), replies, _modified(paths.spent(self._study.name)))
-        if now - self._spent_read >= _SPENT_SECONDS if goes_on else there != self._spent_of:
-            self._spent_read, self._spent_of = now, None if goes_on else there
+    def _what_was_spent(self, now: float, last: bool) -> str | None:
+        if last or now - self._spent_read >= _SPENT_SECONDS:
+            self._spent_read = now
             try:
-                self._spent = spending_line(self._study, goes_on)
+                self._spent = self._spending.line()
             except (RecordError, JournalError) as error:
                 self._spent = one_line(str(error), 200)
         return self._spent

@@ -91,7 +91,7 @@ def test_what_only_looks_needs_no_weights(parley: Parley, study_factory: StudyFa
     file = Path("small.yaml")
     file.write_text(file.read_text().replace("majority", "absent"))
     Path("models.yaml").write_text(yaml.safe_dump({"models": {"absent": packaged}}))
-    for command in (["plan"], ["status"], ["diff"], ["prompts", "--phase", "vote"]):
+    for command in (["plan"], ["status"], ["prompts", "--phase", "vote"]):
         assert parley(*command, "small.yaml").status == 0, command
     for command in (["expand"], ["play"]):
         assert "parley-no-such-package" in one_line_error(parley(*command, "small.yaml"), 2)

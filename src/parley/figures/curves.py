@@ -6,25 +6,17 @@ play, as under survival curves.
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import partial
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import NullLocator
 
-from parley import paths
 from parley.analysis.pairs import beside_undisturbed
-from parley.analysis.planning import TARGETS, Planned, level
 from parley.figures import common
-from parley.figures.page import Panel, empty, pages, wrapped, write
-from parley.figures.style import HEIGHT, line_handle, line_style, own_style
+from parley.figures.page import empty
+from parley.figures.style import HEIGHT, line_handle, line_style
 from parley.games.evidence import ANY, FigureSpec
-from parley.statistics.stats import CONFIDENCE
 from parley.study import Study
 
 _SIZE = (1.3, HEIGHT)  # inches, of a panel
@@ -205,77 +197,3 @@ def _by_threshold(ax: Axes, rows: pd.DataFrame, names: list[str], link: common.L
             continue
         x = here["threshold"].to_numpy(float) + (index - (len(names) - 1) / 2) * 0.012 * span
         _line(ax, x, here, index, len(x), link(rows.iloc[0]), line_style(index))
-
-
-_POWER_SIZE = (1.9, 1.3)  # inches, of a panel
-_POINTS, _FEW_POINTS = 60, 12  # along x; few where samples are drawn for each
-_MARKED = 8  # of them
-_LONGEST_LABEL = 50  # in the title of a panel
-_POWER = FigureSpec("power", "curves", "Power by number of seeds", "")
-_PLANNED = Line2D([], [], color="black", linewidth=1, linestyle=(0, (2, 2)), label="seeds of the study")
-
-
-def draw_power(study: Study, plans: Sequence[Planned], table: pd.DataFrame) -> list[Path]:
-    """Draw the power of each comparison of a study by number of seeds, and return the paths."""
-    with own_style():
-        return write(_power(study, plans, table), partial(paths.power, study.name, "power"))
-
-
-def _power(study: Study, plans: Sequence[Planned], table: pd.DataFrame) -> list[Figure]:
-    alpha, alone = level(study), 1 - CONFIDENCE
-    notes = ["Probability that a question is answered with “differs” if the difference is as large as its title says."]
-    if any(plan.assumed is not None and not plan.pairs for plan in plans):
-        notes.append("Pairs are taken to be independent where no records tell otherwise.")
-    asked = list(zip(plans, table.to_dict("records"), strict=True))
-    lines = [("not corrected (p < 0.05)", alone, False)]
-    if len(plans) > 1:
-        lines = [(f"corrected for {len(plans)} comparisons", alpha, False), *lines]
-    if any(row["strata"] > 1 for _, row in asked):
-        lines.append(("one stratum alone, not corrected", alone, True))
-    legend = [line_handle(index, label) for index, (label, *_) in enumerate(lines)]
-
-    def draw(ax: Axes, panel: tuple[Planned, dict[Any, Any]]) -> None:
-        plan, row = panel
-        ax.set_title(wrapped(_title(plan), _POWER_SIZE[0], 12))
-        common.share_axis(ax, 1)
-        ax.set_ylabel("power")
-        if plan.assumed is None or plan.one_stratum is None:
-            ax.text(0.5, 0.5, wrapped(plan.basis, _POWER_SIZE[0]), ha="center", va="center", transform=ax.transAxes)
-            _seeds_axis(ax, max(100, row["seeds"]), row["seeds"])
-            return
-        needed = [row[f"seeds_{100 * target:.0f}"] for target in TARGETS]
-        most = max([2 * row["seeds"], *(1.3 * seeds for seeds in needed if not pd.isna(seeds))])
-        drawn = plan.comparison.kind == "quantity" or row["strata"] > 1
-        seeds = np.unique(np.geomspace(2, max(most, 10), _FEW_POINTS if drawn else _POINTS).round().astype(int))
-        for index, (_, at, single) in enumerate(lines):
-            if single and row["strata"] == 1:
-                continue
-            assumed, strata = (plan.one_stratum, 1) if single else (plan.assumed, row["strata"])
-            powers = [assumed.power(int(n) * strata, at) for n in seeds]
-            ax.plot(seeds, powers, clip_on=False, markevery=max(1, len(seeds) // _MARKED), **line_style(index))
-        for target in TARGETS:
-            ax.axhline(target, color="#777777", linewidth=0.7)
-        _seeds_axis(ax, most, row["seeds"])
-
-    panels = [Panel([partial(draw, panel=each)]) for each in asked]
-    return pages(study, _POWER, panels, _POWER_SIZE, notes, [*legend, _PLANNED])
-
-
-def _title(plan: Planned) -> str:
-    label = plan.comparison.label
-    label = label if len(label) <= _LONGEST_LABEL else plan.comparison.question.name  # the rest is printed beside it
-    first = plan.rates.first
-    if math.isnan(first):
-        return f"{label}; difference {plan.difference:g}"
-    return f"{label}; {first:.0%} -> {first + plan.difference:.0%}"
-
-
-def _seeds_axis(ax: Axes, most: float, planned: int) -> None:
-    ax.set_xscale("log")
-    ax.set_xlim(2, 1.1 * max(most, 10))
-    steps = [step * 10**power for power in range(6) for step in (1, 2, 5)]
-    ticks = [step for step in steps if 2 <= step <= max(most, 10)]
-    ax.set_xticks(ticks, [f"{tick:,}" for tick in ticks], rotation=45 if len(ticks) > 5 else 0)
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.set_xlabel("seeds per condition")
-    ax.axvline(planned, color="black", linewidth=1, linestyle=(0, (2, 2)), zorder=1)

@@ -132,21 +132,22 @@ class PlainLines:
     def __init__(self, seconds: float = 30.0) -> None:
         self._seconds = seconds
         self._last_line = float("-inf")
-        self._said: set[object] = set()
+        self._stages: set[tuple[str, str]] = set()  # those told, and their states
+        self._problems: set[str] = set()  # those of the last look
 
     def look(self, snapshot: Snapshot, now: float) -> Iterator[str]:
         """Yield the lines that are due; `now` is in seconds of any clock."""
-        lines: dict[object, str] = {}
+        lines = []
         for stage in snapshot.stages:
             took = "" if stage.seconds is None else f" in {duration(stage.seconds)}"
             words = {RUNNING: "begins", DONE: f"done{took}", FAILED_STAGE: "failed"}.get(stage.state)
             if words and (took or stage.state != DONE or self._last_line > float("-inf")):  # else done before
-                lines[stage.name, stage.state] = f"{stage.name} {words}"
-        lines |= {problem.key: f"warning: {problem}" for problem in snapshot.problems}
-        for key, line in lines.items():
-            if key not in self._said:
-                yield f"{snapshot.study}: {one_line(line)}"
-        self._said = set(lines)
+                if (stage.name, stage.state) not in self._stages:
+                    lines.append(f"{stage.name} {words}")
+                self._stages.add((stage.name, stage.state))
+        lines += [f"warning: {problem}" for problem in snapshot.problems if problem.key not in self._problems]
+        self._problems = {problem.key for problem in snapshot.problems}
+        yield from (f"{snapshot.study}: {one_line(line)}" for line in lines)
         if now - self._last_line >= self._seconds and not snapshot.over:
             self._last_line = now
             yield plain_line(snapshot)

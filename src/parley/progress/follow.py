@@ -53,7 +53,7 @@ class Progress:
 
     def look(self, last: bool = False) -> Snapshot:
         """Return the study as it is now; in the `last` look of the run of this process, nothing goes on."""
-        now = self._clock()
+        now, last = self._clock(), last and self._is_own
         states = self._states.look(now)
         run = next((state for state in reversed(states) if state.stage == RUN and state.alive), None)
         if self._is_own and run is None:
@@ -110,7 +110,7 @@ class Progress:
     def _note(self, run: ProcessState | None, works: bool) -> str:
         if run is not None and run.note and (run.always or not works):
             return run.note
-        if works:
+        if works or (run is not None and any(cell.played for cell in self._cells)):
             return ""
         return IDLE if run is None and not self._is_own else PLANNING
 

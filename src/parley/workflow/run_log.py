@@ -53,7 +53,7 @@ def follow(study: "Study") -> None:
 def announce(study: "Study", scheduler: Any) -> None:
     """Have this process say that it runs the study, and what Snakemake's `scheduler` does."""
     from parley.progress.events import Events
-    from parley.progress.follow import PLANNING, processes_of
+    from parley.progress.follow import processes_of
     from parley.progress.state import RUN
 
     def told() -> dict[str, Any]:
@@ -64,7 +64,7 @@ def announce(study: "Study", scheduler: Any) -> None:
         if notes := stopping + ([queue_line(reasons)] if reasons else []):
             return {"note": "; ".join(notes), "always": True}
         jobs = len(scheduler.running)
-        return {"note": f"{counted(jobs, 'job')} sent, not playing yet" if jobs else PLANNING, "always": False}
+        return {"note": f"{counted(jobs, 'job')} sent, not playing yet" if jobs else "", "always": False}
 
     processes_of(study).remove_dead(time.time())
     events = Events(paths.processes(paths.results(study.name)), RUN, told)

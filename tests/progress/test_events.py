@@ -6,11 +6,14 @@ import os
 import time
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from parley.errors import ParleyError
 from parley.play.record import peek_summary
+from parley.play.runner import Exchange
 from parley.play.simulate import simulate, simulate_shard
 from parley.progress.events import note_server_line, watched_play, working
 from parley.progress.state import PLAY, SERVE, ProcessState, ProcessStates
@@ -135,17 +138,20 @@ def test_of_scripted_agents_is_told_only_that_they_play(study_factory: StudyFact
 
 
 def test_what_a_simulation_waits_for_is_told_until_it_fails(study_factory: StudyFactory) -> None:
-    simulation = next(study_factory().simulations())
+    simulation = next(study_factory({"model": "tiny"}).simulations())
+    replied = cast(Exchange, SimpleNamespace(entry=SimpleNamespace(given="a fork's record")))
     record = str(simulation.record("small"))
     log = logging.getLogger("parley.test")
 
     def play() -> None:
-        with working(FOLDER, PLAY) as events, watched_play(events, "small", simulation):
+        with working(FOLDER, PLAY) as events, watched_play(events, "small", simulation) as watcher:
             log.info("trying again in 4 s", extra=waiting("trying again"))
             events._write()
             state = last_state()
             assert state.games[record].waits_for == "trying again"
-            state.take({"event": "answered", "at": 1.0, "game": record})
+            watcher.answered(replied)
+            events._write()
+            state = last_state()
             assert not state.games[record].waits_for
             log.warning("a warning")
             log.warning("a warning")

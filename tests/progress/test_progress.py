@@ -40,16 +40,13 @@ def finish(record: Path) -> None:
     record.touch()
 
 
-def plays(record: Path, at: float = NOW) -> Event:
-    return {"event": "plays", "at": at, "game": str(record)}
+def plays(record: Path, at: float = NOW, waits_for: str = "", error: str = "") -> Event:
+    told = {"waits_for": waits_for, "serious": True, "error": error}
+    return {"event": "game", "at": at, "game": str(record), **told}
 
 
-def ends(record: Path, error: str = "") -> Event:
-    return {"event": "played", "at": NOW, "game": str(record), "error": error}
-
-
-def waits(record: Path, text: str) -> Event:
-    return {"event": "waits", "game": str(record), "text": text, "serious": True}
+def ends(record: Path) -> Event:
+    return {"event": "played", "at": NOW, "game": str(record)}
 
 
 def replies(record: Path, at: float, number: int = 1, unusable: int = 0) -> Event:
@@ -199,13 +196,13 @@ def test_a_service_that_does_not_answer_is_told_until_it_does(study_factory: Stu
     progress = Progress(study, clock=clock)
     wait = "the service for tiny answered 503: down after {} s; trying again"
     records = records_of(study)
-    processes = [player(plays(each), waits(each, wait.format(n))) for n, each in enumerate(records)]
+    processes = [player(plays(each, waits_for=wait.format(n))) for n, each in enumerate(records)]
     [problem] = progress.look().problems
     assert problem.serious
     assert problem.simulations == 2
     assert str(problem) in {f"2 simulations: {wait.format(n)}" for n in (0, 1)}
     for number, (process, record) in enumerate(zip(processes, records, strict=True)):
-        tell_more(process, NOW, {"event": "answered", "game": str(record)})
+        tell_more(process, NOW, plays(record))
         left = progress.look().problems
         assert [problem.simulations for problem in left] == [1 - number] * (1 - number)
 
@@ -214,7 +211,7 @@ def test_a_simulation_that_failed_says_why_until_it_is_played_again(study_factor
     study = study_factory(MODEL)
     [record] = records_of(study)
     progress = Progress(study, clock=clock)
-    player(plays(record), ends(record, "the engine for tiny died: boom"), at=NOW - 90)
+    player(plays(record), plays(record, error="the engine for tiny died: boom"), at=NOW - 90)
     failed = progress.look()
     assert [str(problem) for problem in failed.problems] == ["1 simulation stopped: the engine for tiny died: boom"]
     assert failed.running == 0

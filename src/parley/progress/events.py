@@ -114,12 +114,13 @@ class PlayWatcher(Watcher):
     def __init__(self, events: Events, record: Path) -> None:
         self._events, self._record, self.game = events, record, str(record)
         self._asked: set[str] = set()  # agents whose replies are no journal's
-        self._waits = False
+        self._waits_for = ""
 
-    def waits(self, text: str, serious: bool) -> None:
-        """Tell what it waits for until its next reply."""
-        self._waits = True
-        self._events.put("waits", game=self.game, text=one_line(text, 400), serious=serious)
+    def tell(self, waits_for: str = "", serious: bool = True, error: str = "") -> None:
+        """Tell that it is played, or what it waits for until its next reply, or why it failed."""
+        self._waits_for = one_line(waits_for, 400)
+        told = {"waits_for": self._waits_for, "serious": serious, "error": one_line(error, 400)}
+        self._events.put("game", game=self.game, **told)
 
     def requesting(self, ask: Ask) -> None:
         """Note who is asked."""
@@ -128,9 +129,8 @@ class PlayWatcher(Watcher):
     def answered(self, exchange: Exchange) -> None:
         """Tell of a reply."""
         entry = exchange.entry
-        if self._waits:
-            self._waits = False
-            self._events.put("answered", game=self.game)
+        if self._waits_for:
+            self.tell()
         if entry.given is None and exchange.ask.agent in self._asked:
             self._events.add(
                 str(self._record.parent),
@@ -147,7 +147,7 @@ _current: ContextVar[PlayWatcher | None] = ContextVar("parley_watcher", default=
 def _hear(events: Events, record: logging.LogRecord) -> None:
     """Tell what this process warns of and waits for, by the data of its messages and not by their words."""
     if (waits_for := getattr(record, "waits_for", "")) and (watcher := _current.get()):
-        watcher.waits(waits_for, record.serious)  # type: ignore[attr-defined]
+        watcher.tell(waits_for, record.serious)  # type: ignore[attr-defined]
     elif not waits_for and record.levelno == logging.WARNING:
         events.put("warned", text=one_line(record.getMessage(), 300))
 
@@ -174,14 +174,14 @@ def watched_play(events: Events, study: str, simulation: Simulation) -> Iterator
     Of scripted agents nothing is told but that they play.
     """
     watcher = PlayWatcher(events, simulation.record(study))
-    events.put("plays", game=watcher.game)
+    watcher.tell()
     here = _current.set(watcher)
     try:
         yield watcher if simulation.condition.models else Watcher()
     except Exception as problem:
-        events.put("played", game=watcher.game, error=one_line(str(problem), 400))
+        watcher.tell(error=str(problem))
         raise
     else:  # whatever was interrupted goes on from its journal
-        events.put("played", game=watcher.game, error="")
+        events.put("played", game=watcher.game)
     finally:
         _current.reset(here)

@@ -22,7 +22,7 @@ from parley.progress.snapshot import (
     cells_of,
     seconds_left,
 )
-from parley.progress.state import FETCH_MODEL, PLAY, RUN, SERVE, ProcessState, ProcessStates, Replies
+from parley.progress.state import FETCH_MODEL, PLAY, RUN, SERVE, ProcessState, ProcessStates
 from parley.study import Study
 from parley.study.frozen import planned_report
 from parley.text import one_line
@@ -161,13 +161,13 @@ def _markers_of(study: Study) -> dict[str, Path]:
 
 def _rates(states: Iterable[ProcessState], now: float) -> tuple[float, ...] | None:
     """Return the replies and tokens per second of late, or since the first simulation began; None if none came."""
-    recent = list[Replies]()
+    recent = list[tuple[float, ...]]()
     for state in states:
-        state.replies = [each for each in state.replies if each.at >= now - _RATE_SECONDS]
+        state.replies = [each for each in state.replies if each[0] >= now - _RATE_SECONDS]
         recent += state.replies
     if not recent:
         return None
-    began = min(each.began for state in states for each in state.played.values() if each.replies)
+    began = min((each.began for state in states for each in state.played.values() if each.replies), default=now)
     span = max(now - max(began, now - _RATE_SECONDS), 1.0)
     return tuple(sum(column) / span for column in [*zip(*recent, strict=True)][1:])
 

@@ -19,7 +19,7 @@ from parley.progress.follow import Progress
 from parley.progress.snapshot import Snapshot
 from parley.study import Study
 
-_SHARE = 0.05  # of the time, at most, goes into looking and drawing
+_SHARE = 0.1  # of the time, at most, goes into looking and drawing
 _DRAW_SECONDS = 0.5
 _PLAIN_SECONDS = 2.0
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import psutil
 
@@ -22,15 +22,6 @@ RUN, PLAY, SERVE, FETCH_MODEL = "run", "playing", "serve", "fetch-model"
 _DEAD_SECONDS = 60.0
 _MAX_WARNINGS = 20
 _MAX_BYTES = 10_000_000  # read at once
-
-
-class Replies(NamedTuple):
-    """How many replies came within half a second, when (seconds since the epoch), and their tokens."""
-
-    at: float
-    replies: int
-    read: int
-    written: int
 
 
 @dataclass
@@ -72,7 +63,8 @@ class ProcessState:
     warnings: list[str] = field(default_factory=list)
     games: dict[str, GameProgress] = field(default_factory=dict)  # those that did not end well, by their record's path
     played: dict[str, Played] = field(default_factory=dict)  # by the folder of a condition's records
-    replies: list[Replies] = field(default_factory=list)  # until who looks forgets them
+    # When some came, how many, the tokens that they read and wrote; until who looks forgets them.
+    replies: list[tuple[float, ...]] = field(default_factory=list)
     alive: bool = False
     size: int = 0  # of its file, as far as it was read
 
@@ -91,22 +83,16 @@ class ProcessState:
             self.warnings = [*self.warnings, str(event["text"])][-_MAX_WARNINGS:]
         elif kind == "ended":
             self.ended, self.error = at, str(event["error"])
-        elif kind == "plays":
+        elif kind == "game":
             game = str(event["game"])
-            self.games[game] = GameProgress()
+            self.games[game] = GameProgress(str(event["waits_for"]), bool(event["serious"]), str(event["error"]))
             self.played.setdefault(game.rpartition("/")[0], Played(at))
-        elif kind == "waits":
-            self.games[event["game"]] = GameProgress(str(event["text"]), bool(event["serious"]))
-        elif kind == "answered":
-            self.games[event["game"]] = GameProgress()
-        elif kind == "played" and event["error"]:
-            self.games[event["game"]] = GameProgress(error=str(event["error"]))
         elif kind == "played":
             del self.games[event["game"]]
             self.played[event["game"].rpartition("/")[0]].games += 1
         elif kind == "replies":
             played, self.replied = self.played[event["of"]], at
-            self.replies.append(Replies(at, *(int(event[name]) for name in Replies._fields[1:])))
+            self.replies.append((at, *(int(event[name]) for name in ("replies", "read", "written"))))
             played.replies += int(event["replies"])
             played.unusable += int(event["unusable"])
         self.last = at

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from parley.progress.screen import Screen
     from parley.study import Study
 
-VARIABLE = "PARLEY_PROGRESS"
-SNAKEMAKE = "snakemake"  # the value that brings Snakemake's own output back
 _MAX_FAILURES = 10  # told one by one
 _MAX_LOGS = 3  # of a failed group
 # What Snakemake says on the way that people want to know.
@@ -74,17 +72,12 @@ def announce(study: "Study", scheduler: Any) -> None:
 
 
 def show_log() -> None:
-    """Have Snakemake show what the library says in this process."""
+    """Have Snakemake show what the library says in this process: as warnings at least, since it says little."""
+    from snakemake.logging import logger as snakemake_logger
+
     logger = logging.getLogger(NAME)
     logger.setLevel(INFO)
-    logger.addHandler(Hearing(_to_snakemake))
-
-
-def _to_snakemake(record: LogRecord) -> None:
-    """Hand what the library says on to Snakemake: as warnings at least, since it says little, and only on purpose."""
-    from snakemake.logging import logger
-
-    logger.log(max(record.levelno, WARNING), log_line(record))
+    logger.addHandler(Hearing(lambda record: snakemake_logger.log(max(record.levelno, WARNING), log_line(record))))
 
 
 class RunLog:
@@ -105,8 +98,7 @@ class RunLog:
         # Whoever asks for less, or for Snakemake's details, gets what Snakemake has.
         plain = settings.dryrun or settings.verbose or settings.debug_dag or settings.printshellcmds
         self._less = {str(word).rpartition(".")[2].lower() for word in quiet} & {"progress", "all"}
-        self._wanted = not plain and not self._less and os.environ.get(VARIABLE, "").lower() != SNAKEMAKE
-        self._details = settings.verbose or settings.debug_dag
+        self._wanted = not plain and not self._less and os.environ.get("PARLEY_PROGRESS", "").lower() != "snakemake"
         self._failures = 0
         self._color = not settings.nocolor
         self._screen: Screen | None = None
@@ -115,7 +107,7 @@ class RunLog:
     def tell(self, record: LogRecord) -> None:
         """Show a message."""
         event, text = getattr(record, "event", None), str(record.msg)
-        if not self._details and _REMEMBERS.match(text):
+        if _REMEMBERS.match(text):
             return
         chatter = record.levelno == INFO and text.startswith(_CHATTER)
         if not self._wanted or not (self._running or event == LogEvent.WORKFLOW_STARTED or chatter):
@@ -173,7 +165,10 @@ class RunLog:
         else:
             lines = [f"{failure['rule_name']} failed (job {failure['jobid']})"]
         job = str(failure.get("external_jobid") or failure.get("aux", {}).get("external_jobid") or "")
-        if on_cluster := (job_line(job) if job else "") or _words_of(failure):
+        # The plugin's words, without its call of sbatch and where to look.
+        words = str(failure.get("why") or failure.get("rule_msg") or "")
+        words = one_line(re.split("sbatch call:|For further error details", words)[0], 500)
+        if on_cluster := (job_line(job) if job else "") or words:
             lines.append(f"  {advised(on_cluster)}")
         logs = [*filter(None, [*(failure.get("aux_logs") or []), *(log for each in jobs for log in each["log"])])]
         told = {log: words for log in logs if (words := _last_words(log))}
@@ -193,12 +188,6 @@ class RunLog:
         else:
             self._own.stream.write(f"{text}\n")
             self._own.stream.flush()
-
-
-def _words_of(failure: dict[str, Any]) -> str:
-    """Return what the plugin says of a cluster job that failed, without the `sbatch` call and where to look."""
-    why = str(failure.get("why") or failure.get("rule_msg") or "")
-    return one_line(re.split("sbatch call:|For further error details", why)[0], 500)
 
 
 def _last_words(log: str) -> str:

@@ -21,7 +21,6 @@ from scipy.stats import binom, multinomial, norm
 from parley.analysis import endings
 from parley.analysis.contrasts import band, spread_of
 from parley.analysis.questions import Pairs, line_ends
-from parley.games.consensus.tables import line_of
 from parley.statistics import stats
 from parley.statistics.anytime import anytime_interval, log_capital
 from parley.statistics.clustered import Standardized, clustered_difference, paired_rates, rate_limits, standardized
@@ -399,20 +398,6 @@ def log_ranks(n: int, times: int, random: Random, paired: bool) -> Found:
         yield f"a chance of {hazard:g}", [p_of(hazard) < 0.05 for _ in range(times)]
 
 
-def lines(n: int, times: int, random: Random, bias: bool) -> Found:
-    """Slope, or bias, of what five agents with uniform values agree on, by rule."""
-    rules: tuple[tuple[Callable[..., Any], float, float], ...] = (
-        (lambda x: np.median(x, axis=1), 9 / 7, 0.0),
-        (lambda x: x[:, 0], 1.0, 0.0),
-        (lambda x: x.max(axis=1), 5 / 7, 1 / 3),
-    )
-    for rule, slope, shift in rules:
-        studies = ((x.mean(axis=1), rule(x)) for x in (random.random((n, 5)) for _ in range(times)))
-        limits = (paired_mean(*each) if bias else line_of(*each)[1:] for each in studies)
-        held = [holds(low, high, shift if bias else slope) for low, high, *_ in limits]
-        yield f"slope {slope:.2f}", held
-
-
 # The tables
 
 CASES: dict[str, tuple[tuple[str, Callable[[int, int, Random], Found]], ...]] = {
@@ -432,8 +417,6 @@ CASES: dict[str, tuple[tuple[str, Callable[[int, int, Random], Found]], ...]] = 
         ("a cumulative incidence, deadlines within the condition", cumulative),
         ("a ratio of median rounds, paired", partial(ratios, paired=True)),
         ("a ratio of median rounds, not paired", partial(ratios, paired=False)),
-        ("a slope of final on initial values", partial(lines, bias=False)),
-        ("a bias of final on initial values", partial(lines, bias=True)),
         ("the band of noise: rates", partial(noise, share=True)),
         ("the band of noise: normal numbers", partial(noise, share=False)),
         ("a difference of rates whenever one stops (betting): after each of n pairs at once", betting),

@@ -6,7 +6,7 @@ in another folder.
 
 import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from os.path import isdir
@@ -215,9 +215,9 @@ def paused(study: str, model: str) -> Path:
     return results(study) / "paused" / f"{model}.txt"
 
 
-def spent(study: str) -> Path:
-    """File of what a study spent of its budget; its last line counts."""
-    return results(study) / "spent.jsonl"
+def budget_lock(study: str) -> Path:
+    """File whose lock the process holds that spends a study's budget."""
+    return results(study) / "budget.lock"
 
 
 def processes(folder: Path) -> Path:
@@ -297,11 +297,6 @@ def report(study: str) -> Path:
     return results(study) / "report" / "report.html"
 
 
-def compared(studies: Sequence[str]) -> Path:
-    """Page that sets studies beside each other: beside the report of the first."""
-    return report(studies[0]).with_name(f"compared-with-{'-'.join(studies[1:])}"[:100] + ".html")
-
-
 def export(study: str, form: str) -> Path:
     """Folder of what `parley export` writes of a study."""
     return results(study) / "exports" / form
@@ -379,36 +374,19 @@ def model_packages(name: str) -> Path:
 
 _PAGE = "../view/index.html#/"
 
-Axes = Mapping[str, object]  # a value for each axis that is to be fixed
 
-
-def simulations_link(axes: Axes, outcome: str | None = None) -> str:
+def simulations_link(axes: Mapping[str, object], outcome: str | None = None) -> str:
     """Return the address of the list of simulations that have these values of axes, and ended so if `outcome` says."""
-    return _address("", _fixed("axis", axes) | ({} if outcome is None else {"outcome": outcome}))
-
-
-def pairs_link(a: Axes, b: Axes, outcome: str, other: str | None = None) -> str:
-    """Return the address of the pairs of two conditions that differ in an outcome, an indicator or a quantity.
-
-    If another one is looked at in the second condition, `other` names it.
-    """
-    two = {} if other in (None, outcome) else {"outcome.b": other}
-    return _address("pairs", _fixed("a", a) | _fixed("b", b) | {"outcome": outcome} | two)
+    chosen = {f"axis.{axis}": str(value) for axis, value in axes.items()}
+    chosen |= {} if outcome is None else {"outcome": outcome}
+    return _PAGE + (f"?{urlencode(chosen, quote_via=quote)}" if chosen else "")
 
 
 def single_link(simulation: str) -> str:
     """Return the address of one simulation, by its id."""
-    return _address(f"game/{quote(simulation, safe='')}", {})
+    return f"{_PAGE}game/{quote(simulation, safe='')}"
 
 
 def compared_link(one: str, other: str) -> str:
     """Return the address of two simulations beside each other, by their ids."""
-    return _address(f"compare/{quote(one, safe='')}/{quote(other, safe='')}", {})
-
-
-def _fixed(prefix: str, axes: Axes) -> dict[str, str]:
-    return {f"{prefix}.{axis}": str(value) for axis, value in axes.items()}
-
-
-def _address(view: str, chosen: Mapping[str, str]) -> str:
-    return f"{_PAGE}{view}" + (f"?{urlencode(chosen, quote_via=quote)}" if chosen else "")
+    return f"{_PAGE}compare/{quote(one, safe='')}/{quote(other, safe='')}"

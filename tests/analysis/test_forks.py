@@ -27,7 +27,7 @@ from parley.play.record import provenance, write_record
 from parley.play.runner import play
 from parley.play.simulate import simulate_shard
 from parley.policies.kinds import Rule, ScriptedPolicy
-from parley.report.explorer.index import index_content, read_rows
+from parley.report.explorer.index import index_content, part_rows
 from parley.report.explorer.selection import select
 from parley.report.page import report
 from parley.statistics.differences import SHARE, SamplePair, compare
@@ -264,8 +264,8 @@ def test_one_betrayal_is_the_cause_and_no_other_message(study_factory: StudyFact
     assert len(found[found["change"].str.startswith("silence_once")]) == 4 * 2 * 4
     assert caused["p_holm"].tolist() == [1]  # two of 2 against none of 2, over 32 messages
     # The explorer shows the recorded game, what the table says of its messages, and a fork without each.
-    shown = select(load_study(Path("forks.yaml")), {}, 10_000, journals=False)
-    index = index_content(shown, read_rows(shown.parts))
+    shown = select(load_study(Path("forks.yaml")), {}, 10_000)
+    index = index_content(shown, [part_rows(part) for part in shown.parts])
     [(game, *message, repeats, fork, size, low, high)] = [row for row in index["influences"] if row[6]]
     assert (message, repeats, [size, low, high]) == (
         [betrayer, 2, "act"],
@@ -276,11 +276,11 @@ def test_one_betrayal_is_the_cause_and_no_other_message(study_factory: StudyFact
     assert (rows["id"][game], rows["parent"][fork]) == (simulation.id, game)
     assert rows["outcome"][fork] != rows["outcome"][game]
     # It says nothing where it lacks what a message is held against.
-    shown = select(load_study(Path("forks.yaml")), {"change": f"silence_once-{betrayer}"}, 10_000, journals=False)
-    assert not index_content(shown, read_rows(shown.parts))["influences"]
-    shown = select(load_study(Path("forks.yaml")), {}, 10_000, journals=False)
+    shown = select(load_study(Path("forks.yaml")), {"change": f"silence_once-{betrayer}"}, 10_000)
+    assert not index_content(shown, [part_rows(part) for part in shown.parts])["influences"]
+    shown = select(load_study(Path("forks.yaml")), {}, 10_000)
     edit(simulation.record("small"), lambda replies: replies.pop())
-    assert not index_content(shown, read_rows(shown.parts))["influences"]
+    assert not index_content(shown, [part_rows(part) for part in shown.parts])["influences"]
 
 
 def test_what_was_betrayed_cannot_be_saved_from_the_next_round_on(study_factory: StudyFactory) -> None:

@@ -61,7 +61,6 @@ def test_what_is_in_no_study_or_game_exits_2(parley: Parley, study_factory: Stud
         ("consensus --set max_round=3", "consensus: max_round: unknown key; did you mean 'max_rounds'"),
     ):
         assert words in one_line_error(parley("prompts", *given.split()), 2)
-    assert ", ".join(sorted(GAMES)) in one_line_error(parley("policies", "chess"), 2)
 
 
 # Options that mean nothing

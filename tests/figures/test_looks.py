@@ -62,7 +62,7 @@ STUDIES: dict[str, dict[str, Any]] = {
 }
 FIGURES = {
     "consensus": "outcome_rates paper_figure_2 outcomes_by_byzantine paper_figure_3 valid_by_adversary trajectories",
-    "networks": "agreement_by_round endings final_on_initial network",
+    "networks": "agreement_by_round endings",
     "hunt": "cooperation_by_round cooperation_and_recovery payoffs defection_by_group_size archetypes_by_threshold "
     "timeline",
 }

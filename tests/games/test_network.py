@@ -10,13 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.errors import UsageError
 from parley.games.network import Facts, Links, Network, Topology, check_topology, draw_network
 from parley.games.parameters import GameParameters
 from parley.identity import digest, stream
-from parley.policies import Reply
 from parley.text.yamlfile import is_slug, validated
-from support.playing import new_consensus
 from support.studies import StudyFactory, refused
 
 pytestmark = pytest.mark.promise("Topologies have the shape of their names; random ones follow from the seed alone.")
@@ -187,43 +184,3 @@ def test_links_are_by_name_and_traced_once_where_somebody_is_hidden() -> None:
     assert links.trace(2) == Links(names, Network.complete(3)).trace(1) == {}
     facts = Links(names, Network.of_edges(3, [(0, 1), (1, 2)])).facts(["ann", "cid"])
     assert (facts["edges"], facts["components"], facts["honest_edges"], facts["honest_components"]) == (2, 1, 0, 2)
-
-
-ONE_WAY = {"kind": "edges", "edges": [[1, 2]], "one_way": [[2, 3], [3, 1]]}
-
-
-@pytest.mark.promise("Of a one-way link the second agent hears the first, who does not hear it.")
-def test_one_way_links_carry_what_is_said_in_one_direction() -> None:
-    network = built(ONE_WAY, 3)
-    assert [list(network.neighbors[agent]) for agent in range(3)] == [[1, 2], [0], [1]]
-    assert network.facts() == Facts(diameter=2, connectivity=1, edges=4, components=1)
-    assert built({**ONE_WAY, "one_way": [[2, 3]]}, 3).facts() == Facts(None, 0, 3, 2)
-    game = new_consensus("hhh", max_rounds=2, topology=ONE_WAY, disclose_topology=True)
-    game.protocol.links = Links([agent.name for agent in game.agents], network)
-    turns = game.play()
-    asks = next(turns)
-    assert "You hear: agent_2, agent_3" in asks[0].system
-    assert "Those who hear you: agent_2" in asks[0].system
-    votes = turns.send([Reply(ask.reply_model(internal_strategy="", value=9, public_reasoning="")) for ask in asks])
-    assert [[*ask.view.this_round] for ask in votes] == [
-        ["agent_1", "agent_2", "agent_3"],
-        ["agent_1", "agent_2"],
-        ["agent_2", "agent_3"],
-    ]
-
-
-@pytest.mark.parametrize(
-    ("game", "more", "told"),
-    [
-        ("consensus", {"equivocation": True}, "equivocation"),
-        ("stag_hunt", {"disclosure": "silent"}, "one_way"),
-        ("consensus", {"topology": {**ONE_WAY, "one_way": [[1, 2]]}}, "both directions"),
-        ("consensus", {"topology": {**ONE_WAY, "one_way": [[2, 4]]}}, "agent 4"),
-    ],
-)
-def test_where_links_cannot_be_one_way_it_is_said(
-    study_factory: StudyFactory, game: str, more: dict[str, Any], told: str
-) -> None:
-    grid = {"n": 3, "b": 0} | ({"model": "always_stag", "prompt": "plain"} if game == "stag_hunt" else {})
-    with pytest.raises(UsageError, match=told):
-        study_factory(grid, game=game, parameters={"topology": ONE_WAY} | more)

@@ -254,7 +254,7 @@ OF_ITSELF: list[tuple[str, str]] = [
     ),
     ("Parameters = Needy", "Parameters: give each a default: ValidationError: secret: missing"),
     ("evidence = Spec('x', 'curves', 'votes')", "figures: x: 'votes': none of its measures; choose one of: con"),
-    ("evidence = Spec('x', 'scatter')", "figures: x: is drawn from the table quality of"),
+    ("evidence = Spec('x', 'votes')", "figures: x: is drawn from the table votes of"),
 ]
 
 

@@ -82,7 +82,7 @@ def test_without_a_first_step_there_is_no_second() -> None:
 
 
 def test_scripted_agents_and_code_of_ones_own_answer_in_json_in_one_step() -> None:
-    own = ChosenPolicy(PolicyKind("mine:Mine", "", fingerprint="f" * 64), PolicyParameters())
+    own = ChosenPolicy(PolicyKind("mine:Mine", fingerprint="f" * 64), PolicyParameters())
     betrayer = ChosenPolicy(POLICIES["betray"], POLICIES["betray"].Parameters())
     for written in REPLY_FORMATS:
         for policy in (own, betrayer):

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from parley import paths
 from parley.analysis.tables import read_table
 from parley.errors import RecordError, UsageError
-from parley.games.evidence import Session, Transcript
+from parley.games.evidence import Session
 from parley.identity import canonical_json
 from parley.ledger.build import build, check_against_records
 from parley.ledger.check import check_chain
@@ -99,9 +100,12 @@ def test_blocks_beyond_the_limit_are_counted(study: Study, caplog: pytest.LogCap
 
 def test_a_chain_of_other_words_is_not_that_of_the_records(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     """Made with all keys, as anyone can who knows the simulations: only the records tell."""
-    other = Transcript(lambda outcome, trace: council_sessions({**outcome, "name": "another"}, trace))
+
+    def other(outcome: dict[str, Any], trace: Any) -> Sequence[Session]:
+        return council_sessions({**outcome, "name": "another"}, trace)
+
     with monkeypatch.context() as patch:
-        patch.setattr(CouncilGame.evidence, "transcript", other)
+        patch.setattr(CouncilGame.evidence, "sessions", other)
         build(study)
     assert check_chain(paths.ledger("small")).blocks
     first = next(identity for identity, _, session in transcripts(study) if session.agreed)
@@ -139,7 +143,7 @@ def test_the_table_has_a_row_per_block_and_counts_messages_over_the_network(stud
     assert list(table["height"]) == list(range(len(lines)))
     assert list(table["block_bytes"]) == [len(line) for line in lines]
     blocks = stored(study)
-    for column, key in {"hash": "hash", "nonce": "nonce", "utterances": "spoken", "agreed": "agreed"}.items():
+    for column, key in {"hash": "hash", "utterances": "spoken", "agreed": "agreed"}.items():
         assert list(table[column]) == [block[key] for block in blocks]
     assert {"model", "n", "b", "prompt", "topology", "seed", "session", "agents", "rounds", "id"} <= set(table)
     four = table[table["n"] == 4]
@@ -166,7 +170,7 @@ def test_node_k_of_the_network_is_the_kth_agent_by_number(
             [session] = council_sessions(outcome, trace)
             return [replace(session, utterances=tuple(u for u in session.utterances if u.agent == agent))]
 
-        monkeypatch.setattr(CouncilGame.evidence, "transcript", Transcript(told))
+        monkeypatch.setattr(CouncilGame.evidence, "sessions", told)
         return build(study).iloc[0]
 
     for number in (1, 2, 10, 11):
@@ -176,23 +180,11 @@ def test_node_k_of_the_network_is_the_kth_agent_by_number(
 # Settings
 
 
-def test_the_difficulty_changes_the_ledger_and_no_simulation(study: Study, study_factory: StudyFactory) -> None:
-    build(study)
-    harder = recorded_study(study_factory, ledger={"difficulty": 6})
-    assert harder.plan == study.plan
-    assert harder.ledger_plan != study.ledger_plan
-    with pytest.raises(RecordError, match="block 0: not what"):
-        check_against_records(harder)
-    table = build(harder)
-    assert all(int(found, 16) < 1 << 250 for found in table["hash"])
-    assert check_against_records(harder).blocks == len(table)
-
-
 def test_settings_that_a_ledger_cannot_have_are_refused(study_factory: StudyFactory) -> None:
     with pytest.raises(UsageError, match=r"small\.yaml: ledger: the game consensus keeps none"):
-        study_factory(ledger={"difficulty": 3})
+        study_factory(ledger={"block_limit": 3})
     with pytest.raises(UsageError, match="consensus, keeps no ledger"):
         build(study_factory())
-    for difficulty in (-1, 25, "8"):
-        with pytest.raises(UsageError, match=r"small\.yaml: ledger\.difficulty"):
-            study_factory(game="council", ledger={"difficulty": difficulty})
+    for limit in (0, "8"):
+        with pytest.raises(UsageError, match=r"small\.yaml: ledger\.block_limit"):
+            study_factory(game="council", ledger={"block_limit": limit})

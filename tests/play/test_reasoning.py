@@ -10,7 +10,7 @@ import pytest
 from parley.errors import BudgetError
 from parley.play.record import read_record, read_summary
 from parley.play.replay import replay
-from parley.play.spending import spending_line
+from parley.play.spending import Spending
 from parley.report.explorer.game import recorded_attempts
 from parley.report.explorer.selection import ShownFile
 from parley.study import Study
@@ -98,7 +98,7 @@ def test_a_code_fence_comes_off_before_a_reply_is_read(make: Make, server: Stand
         rows = pq.read_table(record, partitioning=None).to_pylist()
         assert {row["text"].startswith("```") for row in rows} == {fence != "{}"}
         assert replay(record).identical
-        shown = recorded_attempts(ShownFile(next(study.simulations()), record, False, 0, 0))[1]
+        shown = recorded_attempts(ShownFile(next(study.simulations()), record, 0, 0))[1]
         assert all((attempt.parsed is None) == (attempt.failure is not None) for attempt in shown)
         identities.add(study.conditions[0].identity)
         plain[fence] = [(row["failure"], row["round"], row["agent"]) for row in rows]
@@ -116,7 +116,7 @@ def test_reasoning_is_in_the_budget_before_and_after(make: Make, server: StandIn
     assert server.bodies == []
     study = make({"reasoning_tokens": 50_000}, budget={"tokens": 400_000})
     play_all(study)
-    assert spending_line(study) == f"budget: {137 * len(server.bodies):,} of 400,000 tokens spent"
+    assert Spending(study).line() == f"budget: {137 * len(server.bodies):,} of 400,000 tokens spent"
 
 
 def test_seeds_are_played_again_at_temperature_0_where_a_service_answers(make: Make, server: StandInService) -> None:

@@ -1,4 +1,4 @@
-"""The budget of a study: it stops cleanly, can be raised, and holds for its whole life, however processes die."""
+"""The budget of a study: it stops cleanly, can be raised, and counts all that records and journals have."""
 
 import json
 import os
@@ -14,23 +14,22 @@ import pytest
 
 from parley import paths
 from parley.engine.service import budget
-from parley.engine.service.budget import Budget, read_spending
+from parley.engine.service.budget import Account
 from parley.errors import BudgetError, JournalError
-from parley.files import checked_line
 from parley.play.journal import Journal, journaled
 from parley.play.record import read_record, read_summary
 from parley.play.simulate import simulate_shard
-from parley.play.spending import budget_of, refused_line, spending_line, spent_before
+from parley.play.spending import Spending, budget_of
 from parley.progress.follow import Progress
 from parley.progress.screen import status
 from parley.study import Study
 from parley.study.condition import SERVICES
 from support.answering import KEY, SERVED, VARIABLE, StandInService, as_recorded, completion
 from support.commands import Parley, heard, wait_until
-from support.studies import StudyFactory, play_all, records_of
+from support.studies import StudyFactory, play_all, records_of, study_of
 
 pytestmark = pytest.mark.promise(
-    "A budget stops a study cleanly, can be raised, and is never overspent, however processes die."
+    "A budget stops a study cleanly, can be raised, and counts all that records and journals have."
 )
 
 PRICE = {"prompt": 2.0, "completion": 8.0, "cached": 1.0}
@@ -43,10 +42,12 @@ Make = Callable[..., Study]
 def make(study_factory: StudyFactory, server: StandInService) -> Make:
     """Write a study that asks the stand-in, with a budget."""
 
-    def made(budget: dict[str, float] | None = None, rounds: int = 2, seeds: int = 1, **entry: Any) -> Study:
+    def made(
+        budget: dict[str, float] | None = None, rounds: int = 2, seeds: int = 1, repeats: int = 1, **entry: Any
+    ) -> Study:
         source = {"url": server.url, "served": SERVED, "key_variable": VARIABLE}
         models = {"tiny": {"source": source, "price": PRICE, **entry}}
-        content: dict[str, Any] = {"parameters": {"max_rounds": rounds}, "seeds": seeds}
+        content: dict[str, Any] = {"parameters": {"max_rounds": rounds}, "seeds": seeds, "repeats": repeats}
         if budget is not None:
             content["budget"] = budget
         return study_factory({"model": "tiny", "n": 3, "prompt": "may_exist"}, models=models, **content)
@@ -58,8 +59,8 @@ def digests(study: Study) -> list[str]:
     return [read_summary(record).digest for record in records_of(study)]
 
 
-def total() -> int:
-    return read_spending(paths.spent("small")).spent.total
+def total(study: Study) -> int:
+    return Spending(study).count().total
 
 
 @pytest.fixture
@@ -87,7 +88,6 @@ def test_a_spent_budget_stops_and_a_raised_one_goes_on_to_the_same_end(
     assert len(journaled(paths.journal(records_of(study)[0]))) == answered  # nothing was asked again, nor anything new
     told = str(caught.value)
     assert told.startswith(f"the budget of small is spent: {answered * 107:,} of 3,200 tokens spent")
-    assert refused_line(study) == told
 
     raised = make({"tokens": 100_000})
     with heard() as said:
@@ -95,7 +95,7 @@ def test_a_spent_budget_stops_and_a_raised_one_goes_on_to_the_same_end(
     assert said[0] == f"going on from the journal: {answered} replies"
     assert len(server.bodies) == asked
     assert digests(raised) == undisturbed
-    assert total() == asked * 107
+    assert total(raised) == asked * 107
 
 
 @pytest.mark.slow
@@ -105,10 +105,10 @@ def test_money_is_counted_by_price_also_of_cached_tokens(make: Make, server: Sta
     play_all(study)
     calls = len(server.bodies)
     money = calls * (60 * 2.0 + 40 * 1.0 + 7 * 8.0) / 1e6
-    assert spending_line(study) == f"budget: {calls * 107:,} of 1,000,000 tokens and {money:.4f} of 1 in money spent"
-    assert list(status(study))[1] == spending_line(study)
+    assert Spending(study).line() == f"budget: {calls * 107:,} of 1,000,000 tokens and {money:.4f} of 1 in money spent"
+    assert list(status(study))[1] == Spending(study).line()
     cheaper = make({"cost": 1}, price={"prompt": 0, "completion": 0})
-    assert "0.0000 of 1 in money" in str(spending_line(cheaper)), "prices of today count"
+    assert "0.0000 of 1 in money" in str(Spending(cheaper).line()), "prices of today count"
     little = make({"cost": money + 0.001}, seeds=2)
     with pytest.raises(BudgetError, match=r"of 0\.00\d+ in money spent, and the next request may cost 0\.00"):
         play_all(little)
@@ -125,10 +125,11 @@ def test_many_games_at_once_do_not_spend_more_than_there_is(make: Make, server: 
     """Each request uses all that it can, so what is set aside is just enough."""
     server.answer = dearest
     server.seconds = 0.02
+    study = make({"tokens": 20_000}, rounds=6, seeds=2)
     with pytest.raises(BudgetError, match="the budget of small is spent"):
-        simulate_shard(make({"tokens": 20_000}, rounds=6, seeds=2), SERVICES, 0)
+        simulate_shard(study, SERVICES, 0)
     tokens = [sum(dearest(body)[1]["usage"].values()) for body in server.bodies]
-    assert sum(tokens) == total()
+    assert sum(tokens) == total(study)
     assert 20_000 - 2 * max(tokens) < sum(tokens) <= 20_000
 
 
@@ -165,13 +166,13 @@ def test_what_is_in_flight_when_the_budget_ends_is_answered_and_journaled(make: 
     server.answer = answer
     study = make({"tokens": 7500})  # room for two requests of three
 
-    def settle(self: Any, *request: Any, **more: Any) -> None:
-        settled(self, *request, **more)
+    def count(self: Account, *used: Any) -> None:
+        counted(self, *used)
         threading.Timer(0.5, first_is_counted.set).start()  # the third is refused by then, or soon
 
-    settled = Budget._settle
+    counted = Account.add
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Budget, "_settle", settle)
+        patch.setattr(Account, "add", count)
         with pytest.raises(BudgetError, match="1,000,001 of 7,500 tokens spent"):
             play_all(study)
     assert len(arrived) == 2
@@ -180,12 +181,11 @@ def test_what_is_in_flight_when_the_budget_ends_is_answered_and_journaled(make: 
 
 
 @pytest.mark.slow
-def test_a_killed_process_leaves_its_requests_as_spent_and_the_same_command_goes_on(
+def test_what_a_killed_process_journaled_counts_and_the_same_command_goes_on(
     make: Make, server: StandInService, undisturbed: list[str]
 ) -> None:
     asked = len(server.bodies)
     server.bodies.clear()
-    server.contents.clear()
     go_on = threading.Event()
     given: list[int] = []
     stuck: list[int] = []
@@ -215,31 +215,15 @@ def test_a_killed_process_leaves_its_requests_as_spent_and_the_same_command_goes
     sent = len(server.bodies)
     assert (len(given), sent) == (4, 7)
     answered = {entry.seed for entry in journaled(journal)}
-    requests = [(len(content), json.loads(content)) for content in server.contents]
-    lost = sum(size + body["max_tokens"] for size, body in requests if body["seed"] not in answered)
+    assert total(study) == len(answered) * 107
     progress = Progress(study, clock=lambda: 1e9)  # no time passes between its looks
     left = progress.look()
-    assert left.spent == spending_line(study)
+    assert left.spent == Spending(study).line()
     play_all(study)
     assert digests(study) == undisturbed
     assert len(server.bodies) == sent + asked - len(answered)
-    assert total() == asked * 107 + lost
-    assert f"{total():,} of " in str(progress.look(last=True).spent)
-
-
-@pytest.mark.slow
-def test_a_damaged_file_is_named(make: Make, server: StandInService) -> None:
-    play_all(make({"tokens": 10**6}))
-    more = make({"tokens": 10**6}, seeds=2)
-    file = paths.spent("small")
-    with file.open("ab") as cut_off:
-        cut_off.write(b"0000 {")
-    assert total() == 107 * len(server.bodies)
-    forged = checked_line({"spent": {"theirs": {"prompt": 10**400}}})
-    for damaged in (b"nothing\n" * 2000, forged):
-        file.write_bytes(damaged)
-        with pytest.raises(JournalError, match=r"spent\.jsonl: is damaged; delete it"):
-            play_all(more)
+    assert total(study) == asked * 107
+    assert f"{asked * 107:,} of " in str(progress.look(last=True).spent)
 
 
 @pytest.mark.slow
@@ -254,49 +238,55 @@ def test_a_budget_that_comes_later_counts_what_was_spent_before(make: Make, serv
     journals = [journaled(path) for path in paths.journals("small").rglob("*.jsonl")]
     calls = [read_summary(path).telemetry["calls"] for path in paths.simulations("small").rglob("*.parquet")]
     spent = 107 * (sum(calls) + len(journals[0]))
-    assert not paths.spent("small").exists()
 
     limited = make({"tokens": spent + 10, "cost": 1}, seeds=3)
-    assert f"{spent:,} of {spent + 10:,} tokens" in str(spending_line(limited))
+    assert f"{spent:,} of {spent + 10:,} tokens" in str(Spending(limited).line())
     with pytest.raises(BudgetError, match=f"{spent:,} of {spent + 10:,} tokens and"):
         play_all(limited)
     asked = len(server.bodies)
-    play_all(make({"tokens": 10**6}, seeds=3))
-    assert total() == spent + 107 * (len(server.bodies) - asked)
+    raised = make({"tokens": 10**6}, seeds=3)
+    play_all(raised)
+    assert total(raised) == spent + 107 * (len(server.bodies) - asked)
 
 
 @pytest.mark.slow
-def test_a_record_counts_once_beside_its_journal_and_only_where_there_is_a_budget(
+def test_a_record_counts_once_beside_its_journal_and_so_do_repeats_and_forks(
     make: Make, server: StandInService
 ) -> None:
     study = make()
     play_all(study)
-    assert not paths.spent("small").exists()
     [record] = records_of(study)
     [simulation] = study.simulations()
     with Journal(paths.journal(record), simulation.id) as journal:  # its process died right after it wrote the record
         for entry in read_record(record)[1]:
             journal.append(entry)
-    assert spent_before(study).total == 107 * len(server.bodies)
+    assert total(study) == 107 * len(server.bodies)
     play_all(make({"tokens": 10**6}, seeds=2))
     play_all(make(seeds=3))  # what is played without a budget counts when there is one again
-    play_all(make({"tokens": 10**6}, seeds=4))
-    assert total() == 107 * len(server.bodies)
+    repeated = make({"tokens": 10**6}, seeds=4, repeats=2)
+    play_all(repeated)
+    asked = len(server.bodies)
+    assert total(repeated) == 107 * asked
+    fork = {"of": "small", "at": "1:vote", "change": "none", "repeats": 1}
+    forks = study_of(name="forks", fork=fork, budget={"tokens": 10**6})
+    play_all(forks)
+    assert total(forks) == 107 * (len(server.bodies) - asked) > 0, "not for what was said in the recorded games"
 
 
 def test_a_service_that_does_not_tell_what_was_used_is_counted_at_most(make: Make, server: StandInService) -> None:
     server.answer = lambda body: (200, {**as_recorded(body)[1], "usage": None})
-    play_all(make({"tokens": 10**6}))
+    with pytest.raises(BudgetError) as caught:
+        play_all(make({"tokens": 10_000}))
     most = sum(len(content) + json.loads(content)["max_tokens"] for content in server.contents)
-    assert total() == most
+    assert f" {most:,} of 10,000 tokens spent" in str(caught.value)
 
 
 @pytest.mark.slow
 def test_a_game_that_is_watched_is_paid_too(make: Make, server: StandInService, parley: Parley) -> None:
-    make({"tokens": 10**6})
-    for _ in range(2):
-        assert parley("play", "small.yaml").status == 0
-    assert total() == 107 * len(server.bodies) > 0
+    study = make({"tokens": 10**6})
+    assert parley("play", "small.yaml").status == 0
+    assert server.bodies
+    assert total(study) == 0, "it is recorded nowhere"
     make({"tokens": 10})
     refused = parley("play", "small.yaml")
     assert refused.status == 1
@@ -319,4 +309,3 @@ def test_the_key_is_in_no_file_and_no_message_of_a_run_that_waits_and_stops(
     everything = {str(path): path.read_bytes() for path in Path().rglob("*") if path.is_file()}
     for name, content in {**everything, "what was said": said.encode()}.items():
         assert KEY.encode() not in content, name
-    assert paths.spent("small").stat().st_mode & 0o077 == 0

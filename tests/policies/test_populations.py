@@ -56,7 +56,7 @@ def test_a_policy_is_named_with_its_values_and_refused_for_a_role_that_may_not_h
 def test_a_policy_that_asks_a_model_asks_that_of_the_honest_agents(
     study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = PolicyKind("told", "A model that is told more.", instructions=lambda parameters: "Stall.")
+    told = PolicyKind("told", instructions=lambda parameters: "Stall.")
     monkeypatch.setattr(ConsensusGame, "policies", {**ConsensusGame.policies, "told": told})
     study = study_factory({"model": "tiny", "b": 1, "byzantine": ["told", {"name": "told", "model": "other"}]})
     assert [condition.axes["byzantine"] for condition in study.conditions] == ["told-tiny", "told-other"]

@@ -92,7 +92,7 @@ def test_two_outcomes_and_two_sides_are_told_from_each_other() -> None:
 # The questions of a study
 
 
-def test_questions_of_two_outcomes_and_of_two_sides_have_their_numbers_and_links() -> None:
+def test_questions_of_two_outcomes_of_a_game_and_of_two_sides_say_what_their_pairs_are() -> None:
     sides = {"first": {"n": 3, "prompt": "none_exist"}, "second": {"n": 4, "prompt": "may_exist"}}
     compare = {name: {"where": where} for name, where in sides.items()}
     outcomes = {"outcomes": ["premature_stop", "valid_consensus"], "over": ["n", "prompt"]}
@@ -103,14 +103,7 @@ def test_questions_of_two_outcomes_and_of_two_sides_have_their_numbers_and_links
     study = study_of({**PROMPTS, "n": [3, 4]}, seeds=2, questions=questions)
     between = {"question": "between", "axis": "n, prompt", "from": "n=3, prompt=none_exist"}
     rows = [ROW | WITHIN | {"question": "within"}, ROW | between | {"to": "n=4, prompt=may_exist"}]
-    one, two = answers(study, rows)
-    assert [name for name, _ in one["links"]] == [f"n={n}, prompt={p}" for n in (3, 4) for p in PROMPTS["prompt"]]
-    # A condition beside itself, since its games have both.
-    side = "model=majority&{0}.n=3&{0}.b=0&{0}.prompt=none_exist"
-    both = "&".join(f"{name}.{side.format(name)}" for name in "ab")
-    assert one["links"][0][1].partition("?")[2] == f"{both}&outcome=premature_stop&outcome.b=valid_consensus"
-    [(_, link)] = two["links"]
-    assert "a.n=3&a.b=0&a.prompt=none_exist&b.model=majority&b.n=4&b.b=0&b.prompt=may_exist" in link
+    assert [row["size"] for row in answers(study, rows)] == ["50 pairs", "50 pairs of games with the same seed"]
 
 
 def asked(**changes: Any) -> dict[str, Any]:
@@ -127,7 +120,7 @@ def answers(study: Study, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     none = pd.DataFrame(columns=[*study.axes, "seed", "outcome"])
     paper = paper_table(study, none, {"questions": question_table(none, study)})
     tables = {"questions": pd.DataFrame(rows), "paper": paper}
-    made = boxes(study, tables, compared, ReportLinks(study, planned=True))
+    made = boxes(study, tables, compared)
     return [answer | {"reads": box["reads"], "text": box["text"]} for box in made for answer in box["answers"]]
 
 
@@ -153,10 +146,6 @@ def test_a_question_is_answered_in_words_and_numbers() -> None:
     assert (row["verdict"], row["size"]) == ("They differ", "50 pairs of games with the same seed")
     assert row["test"] == "McNemar: p = 0.040, corrected over 1 question"
     assert not row["few"]
-    [(_, link)] = row["links"]
-    start = "../view/index.html#/pairs?a.model=majority&a.n=3&a.b=0&a.prompt=none_exist&b.model=majority"
-    assert link.startswith(start)
-    assert link.endswith("&outcome=valid_consensus")
     for answer, words in (
         ("open", "Inconclusive"),
         ("no pairs", "Inconclusive: there are no pairs"),
@@ -239,7 +228,6 @@ def test_what_agents_read_differently_stands_beside_the_answer_and_is_escaped() 
 
 
 def test_without_questions_what_differs_most_is_told() -> None:
-    links = ReportLinks(study_of())
     plain = ROW | {"model": "a", "n": "4", "prompt": ""}
     rows = [
         plain | {"p": 0.01, "p_holm": 0.02},
@@ -249,10 +237,7 @@ def test_without_questions_what_differs_most_is_told() -> None:
     ]
 
     def sentences(*rows: dict[str, Any]) -> list[str]:
-        return [
-            each["sentence"]
-            for each in largest_differences(pd.DataFrame(rows), ["model", "n", "prompt"], ConsensusGame, links)
-        ]
+        return largest_differences(pd.DataFrame(rows), ["model", "n", "prompt"], ConsensusGame)
 
     assert [text.split("at ")[1] for text in sentences(*rows)] == ["n=8; 50 pairs.", "n=4; 50 pairs."]
 
@@ -266,20 +251,3 @@ def test_links_of_a_study_with_repeats_lead_to_what_is_counted() -> None:
     tables = study.first_repeat  # tables and figures count nothing else
     for address in (ReportLinks(study, planned=True).simulations(values), linker(tables)({})):
         assert "axis.repeat=0" in str(address)
-    ends = {"axis": "b", "from": "0", "to": "1"}
-    pairs = ReportLinks(study, planned=True).contrast(ROW | dict.fromkeys(study.axes, "x") | ends)
-    assert [side in pairs for side in ("&a.repeat=0&", "&b.repeat=0&")] == [True, True]
-
-
-def test_a_contrast_leads_to_its_pairs() -> None:
-    row = ROW | {"axis": "b", "from": "0", "to": "1", "model": "a", "n": "4 -> 5", "b": "", "prompt": "p"}
-    sides = "a.model=a&a.n=4&a.b=0&a.prompt=p&b.model=a&b.n=5&b.b=1&b.prompt=p"
-    within = {"axis": "", "kind": "comparison", "from": "first", "to": "last", "what": "last - first", "b": "1"}
-    for changes, end in (
-        ({}, f"{sides}&outcome=valid_consensus"),
-        ({"kind": "quantity", "what": "rounds"}, f"{sides}&outcome=rounds"),
-        (within, "&outcome=first&outcome.b=last"),
-        ({"pairs": 0}, ""),
-    ):
-        address = ReportLinks(study_of(), planned=True).contrast(row | changes)
-        assert (address.endswith(end), bool(address)) == (True, bool(end)), changes

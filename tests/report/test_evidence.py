@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 from parley.analysis.summarize import summarize
-from parley.report.html import ReportLinks
 from parley.report.page import report
 from parley.report.sections import MAX_CONTRASTS, contrast_table, mean_table, rate_table
 from parley.study.frozen import write_frozen
@@ -29,8 +28,7 @@ def a_contrast(**changes: Any) -> dict[str, Any]:
 
 def shown(**changes: Any) -> dict[str, str]:
     """Return the texts of a contrast by their columns, small print under "small " and the column."""
-    links = ReportLinks(study_of({}, name="links"))
-    made = contrast_table(pd.DataFrame([a_contrast(**changes)]), BY, MeasuredGame, links)
+    made = contrast_table(pd.DataFrame([a_contrast(**changes)]), BY, MeasuredGame)
     cells = {column.label: cell for column, cell in zip(made.columns, made.rows[0], strict=True)}
     return {name: cell.text for name, cell in cells.items()} | {f"small {n}": cell.small for n, cell in cells.items()}
 
@@ -66,7 +64,7 @@ def test_what_is_undefined_is_a_dash_and_a_comparison_within_a_condition_names_i
 def test_the_smallest_p_come_first_and_the_others_are_counted() -> None:
     rows = [a_contrast(p=(1 + number * 37 % 101) / 102, to=f"b{number}") for number in range(MAX_CONTRASTS + 5)]
     rows.insert(3, a_contrast(p=math.nan, to="undefined"))
-    table = contrast_table(pd.DataFrame(rows), BY, MeasuredGame, ReportLinks(study_of({}, name="links")))
+    table = contrast_table(pd.DataFrame(rows), BY, MeasuredGame)
     assert (table.total, len(table.rows)) == (MAX_CONTRASTS + 6, MAX_CONTRASTS)
     texts = [{column.label: cell.text for column, cell in zip(table.columns, row, strict=True)} for row in table.rows]
     assert texts[0]["compared"] == "model: a → b0"

@@ -2,19 +2,14 @@
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from parley.cli import commands
-from parley.report.explorer.site import data_js
-from parley.report.page import compare, report
+from parley.report.page import report
 from support.pages import (
     HOSTILE,
     LIARS,
@@ -43,7 +38,6 @@ PLACES = (
     "#/",
     f"#/game/{HARMFUL}?agent=agent_2&round=2&diff=prev",
     f"#/compare/{PLAIN}/{TWO_LIARS}?agent=agent_4&round=3",
-    "#/pairs?a=0000&b=0001",
     f"#/read/{HARMFUL}",
     "#/?q=nothing",
 )
@@ -61,13 +55,11 @@ questions:
 
 @pytest.fixture(scope="module")
 def reports(home: Path) -> Path:
-    """The folder of the report of a study, of a page that compares two, and, beside it, the explorer of the first."""
-    studies = [make_study(GRIDS, extra=QUESTION), make_study(GRIDS.replace("[4, 6]", "4"), name="other")]
-    with_pictures(studies[0])
-    made = CliRunner().invoke(commands, ["view", str(studies[0].file)])
+    """The folder of the report of a study, and, beside it, its explorer."""
+    study = with_pictures(make_study(GRIDS, extra=QUESTION))
+    made = CliRunner().invoke(commands, ["view", str(study.file)])
     assert made.exit_code == 0, made.output
-    report(studies[0])
-    compare(studies)
+    report(study)
     return home / "results" / "tiny" / "report"
 
 
@@ -143,7 +135,7 @@ def test_the_list_shows_each_simulation_and_counts_by_condition(opened: Open) ->
     assert counts == "3 agreed on a value, 3 no agreement, 1 agreed on a wrong value, 1 damaged record"
     told, short = cells(tab, 2)[-2:]
     assert ("its checksum does not fit" in told, short) == (True, DAMAGED)
-    assert "1" in texts(tab, "#outcome-\\(running\\) b")
+    assert "1" in texts(tab, "#outcome-\\(damaged\\) b")
 
 
 def test_filters_and_order_live_in_the_address(opened: Open) -> None:
@@ -247,11 +239,7 @@ def test_a_prompt_is_compared_word_by_word(opened: Open) -> None:
     tab.wait_for_selector("text=/User .*, the same/")
 
 
-# Pairs
-
-
-def status(tab: Any) -> str:
-    return tab.inner_text("[role=status] >> nth=0")
+# Two games
 
 
 def test_two_games_are_aligned_and_part_where_a_cell_differs(opened: Open) -> None:
@@ -288,46 +276,7 @@ def test_a_recorded_game_shows_what_its_messages_changed_and_a_fork_without_them
     assert texts(tab, ".game-title a") == ["liars=0 · seed 0", "liars=2 · seed 0"]
 
 
-def test_discordant_pairs_of_two_conditions_and_of_two_outcomes_of_the_same_games(opened: Open) -> None:
-    tab = opened("#/pairs?a.liars=0&b=0001&outcome=agreed")
-    names = study_index(SEEDS)["simulations"]["outcome"]
-    ended = [seed for seed in range(SEEDS) if names[seed] and names[SEEDS + seed]]  # the damaged one is in no pair
-    differ = [seed for seed in ended if (names[seed] == "agreed") != (names[SEEDS + seed] == "agreed")]
-    assert status(tab).startswith(f"{len(differ)} of {len(ended)} pairs differ: 3 only in A, ")
-    assert texts(tab, ".pairs tbody th") == [str(seed) for seed in differ]
-    tab.check("#pairs-all")
-    tab.click("text=Side by side >> nth=0")
-    tab.wait_for_selector(".matrix")
-    assert address(tab) == f"#/compare/{PLAIN}/{ONE_LIAR}"
-
-    tab = opened("#/pairs?a.liars=0&b.liars=0&outcome=agreed&outcome.b=fast")
-    ended = [seed for seed in range(SEEDS) if names[seed]]
-    sides = [(names[seed] == "agreed", seed % 2 == 0) for seed in ended]
-    only = [sum(one and not other for one, other in of) for of in (sides, [(b, a) for a, b in sides])]
-    assert status(tab) == f"{sum(only)} of {len(ended)} pairs differ: {only[0]} only in A, {only[1]} only in B."
-    assert texts(tab, ".pairs th[scope=col]")[1:3] == ["A: agreed on a value", "B: agreed fast"]
-
-
-def test_pairs_of_numbers_begin_with_those_that_differ_most(opened: Open, tmp_path: Path) -> None:
-    index = study_index(SEEDS)
-    shares = index["quantities"][0]["values"]
-    shares[: 2 * SEEDS] = [0.5] * SEEDS + [0.5, 0.75, 0.5, 0.25, None, 1.0, 0.5, 0.5]  # seed 2 of the first is damaged
-    # To this indicator, every other game of the second condition says nothing.
-    index["indicators"][0]["values"][: 2 * SEEDS] = [True] * SEEDS + [False, None] * (SEEDS // 2)
-    tab = opened("#/pairs?a.liars=0&b.liars=1&outcome=share", write_explorer(tmp_path, index))
-    told = "3 of 6 pairs differ: 1 higher in A, 2 higher in B. Over all pairs B is 8.3 points higher on average."
-    assert status(tab) == told
-    assert texts(tab, ".pairs tbody th") == ["5", "1", "3"]
-    assert texts(tab, ".pairs tbody tr:first-child small") == ["50%", "100%"]
-    tab.select_option("#pairs-outcome", "fast")
-    assert status(tab) == "3 of 3 pairs differ: 3 only in A, 0 only in B."
-    shares[:SEEDS] = [0.333333] * SEEDS
-    shares[SEEDS : 2 * SEEDS] = [0.666667, 0.666667, 0.5, 0.0, 0.333333, 0.0, 0.333333, 0.333333]  # rounded thirds
-    tab = opened("#/pairs?a.liars=0&b.liars=1&outcome=share", write_explorer(tmp_path, index))
-    assert status(tab) == "4 of 7 pairs differ: 2 higher in A, 2 higher in B. On average they are alike."
-
-
-# What is hostile, damaged, or watched
+# What is hostile or damaged
 
 
 def test_hostile_text_does_nothing_and_is_seen(opened: Open, tmp_path: Path) -> None:
@@ -362,52 +311,6 @@ def test_what_is_damaged_or_missing_is_said_in_its_place(opened: Open, browser: 
         broken.wait_for_selector(f"text={words}")
     go(broken, "#/", "text=Left out: 5 simulations.")
     context.close()
-
-
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *args: object) -> None:
-        """Say nothing."""
-
-
-@contextmanager
-def served(browser: Any, folder: Path) -> Iterator[tuple[Any, ThreadingHTTPServer]]:
-    """A tab whose clock stands still, and a server of the folder."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
-    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    context = browser.new_context()
-    tab = context.new_page()
-    tab.clock.install()
-    try:
-        yield tab, server
-    finally:
-        context.close()
-        server.shutdown()
-        server.server_close()
-
-
-def test_a_running_study_is_asked_for_again(browser: Any, tmp_path: Path) -> None:
-    index = study_index(SEEDS, served=True, running=True)
-    write_explorer(tmp_path, index)
-    last = simulation_id(ALL - 1)[:8]
-    with served(browser, tmp_path) as (tab, server):
-        tab.goto(f"http://127.0.0.1:{server.server_port}/#/?q={last}")
-        assert "still playing" in tab.inner_text(".row.game")
-        index["simulations"]["running"][-1], index["simulations"]["outcome"][-1] = False, "split"
-        (tmp_path / "data" / "index.js").write_text(data_js("index", index), encoding="utf-8")
-        tab.focus(".row.game a")
-        tab.clock.run_for(10_000)  # by itself
-        tab.wait_for_selector(".row.game >> text=no agreement")
-        tab.keyboard.press("Enter")
-        tab.wait_for_selector(".matrix")
-        index["simulations"]["replies"][-1] += 1
-        (tmp_path / "data" / "index.js").write_text(data_js("index", index), encoding="utf-8")
-        tab.clock.run_for(10_000)
-        tab.click("text=Refresh: new replies")
-        tab.wait_for_selector("text=33 replies")
-        server.shutdown()
-        server.server_close()
-        tab.click("#refresh")
-        tab.wait_for_selector("text=the server does not answer")
 
 
 # Who reads it, and with what
@@ -454,11 +357,10 @@ _CUT = """() => {
 
 
 def test_nothing_of_a_report_is_cut_off_at_the_right(opened: Open, reports: Path) -> None:
-    for page in reports.glob("*.html"):
-        tab = opened("", page)
-        for width in (1400, 1000, 375, 360):
-            tab.set_viewport_size({"width": width, "height": 900})
-            assert tab.evaluate(_CUT) == [False, []], (page.name, width)
+    tab = opened("", reports / "report.html")
+    for width in (1400, 1000, 375, 360):
+        tab.set_viewport_size({"width": width, "height": 900})
+        assert tab.evaluate(_CUT) == [False, []], width
 
 
 def test_a_click_sorts_and_words_filter(opened: Open, reports: Path) -> None:
@@ -503,9 +405,7 @@ def test_marks_and_rows_lead_to_the_games_behind_them(opened: Open, reports: Pat
     tab.wait_for_url("**/view/index.html#/?*outcome=*")
     assert "No simulation fits" not in tab.inner_text("main")
     tab.go_back()
-    for link, page in ((".answer a >> nth=0", "compare/*/*"), (".answer a >> nth=-1", "pairs?*")):
-        tab.goto(f"file://{reports / 'report.html'}")
-        tab.click(link)
-        tab.wait_for_url(f"**/view/index.html#/{page}")
-        tab.wait_for_selector("main h1, main h2")
-        assert "There is no simulation" not in tab.inner_text("main")
+    tab.click(".answer a >> nth=0")
+    tab.wait_for_url("**/view/index.html#/compare/*/*")
+    tab.wait_for_selector("main h1, main h2")
+    assert "There is no simulation" not in tab.inner_text("main")

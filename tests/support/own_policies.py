@@ -1,9 +1,7 @@
-"""Policies of one's own whose effect is known: players of the stag hunt who look at nothing, rules for consensus."""
+"""Policies of one's own whose effect is known: players of the stag hunt who look at nothing."""
 
 import json
 import random
-from operator import itemgetter
-from statistics import fmean, median_low
 
 from parley.policies import Ask, Completion
 
@@ -24,44 +22,6 @@ class Rarely(Random):
     """Hunts the hare rarely, so that some of its games look as if it detected something, and others do not."""
 
     SHARE = 0.05
-
-
-class Middle:
-    """Proposes the lower median of the last round's proposals of honest agents, and stops when all are equal.
-
-    Its initial value in the first round.
-    """
-
-    choose = staticmethod(median_low)
-
-    async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
-        """Return the reply as a model would write it."""
-        view = ask.view
-        if ask.phase == "vote":
-            equal = len({value for value in view.this_round.values() if value is not None}) == 1
-            return Completion(json.dumps({"decision": "stop" if equal else "continue"}), "stop")
-        values = [value for _, value in sorted(view.last_round.items()) if value is not None]
-        value = self.choose(values) if values else view.current_value
-        reply = {"internal_strategy": "", "value": value, "public_reasoning": "A rule."}
-        return Completion(json.dumps(reply), "stop")
-
-
-class Average(Middle):
-    """Goes to the mean, rounded."""
-
-    choose = staticmethod(lambda values: round(fmean(values)))
-
-
-class First(Middle):
-    """Goes to the first agent's value."""
-
-    choose = staticmethod(itemgetter(0))
-
-
-class Highest(Middle):
-    """Goes to the highest value, which one adversary can make any."""
-
-    choose = staticmethod(max)
 
 
 class Talker:

@@ -100,7 +100,7 @@ def simulation_id(place: int) -> str:
 
 
 def study_index(seeds: int, **changes: Any) -> dict[str, Any]:
-    """Return the index of a study, with a condition for each number of liars; one record is damaged, one grows.
+    """Return the index of a study, with a condition for each number of liars; one record is damaged.
 
     The first game with most liars is a fork of the first without.
     """
@@ -108,7 +108,7 @@ def study_index(seeds: int, **changes: Any) -> dict[str, Any]:
     conditions = [place // seeds for place in range(total)]
     names = [OUTCOMES[(place * 7 + place // seeds * 2) % 3]["name"] for place in range(total)]
     columns: dict[str, list[Any]] = {
-        **{"repeat": [0] * total, "running": [False] * total, "damaged": [None] * total, "part": [0] * total},
+        **{"repeat": [0] * total, "damaged": [None] * total, "part": [0] * total},
         "id": [simulation_id(place) for place in range(total)],
         "condition": conditions,
         "seed": [place % seeds for place in range(total)],
@@ -118,24 +118,18 @@ def study_index(seeds: int, **changes: Any) -> dict[str, Any]:
         "replies": [AGENTS * len(ROUNDS)] * total,
         "failed": [int(place % 5 == 1) for place in range(total)],
         "parent": [0 if place == total - seeds else None for place in range(total)],
+        "pair": [str(place % seeds) for place in range(total)],
     }
     columns["damaged"][2], columns["outcome"][2] = "seed=2.parquet: its checksum does not fit; play it again", None
-    columns["running"][-1], columns["outcome"][-1] = True, None
     return {
         **{"format": 1, "study": "made-up", "game": "numbers", "title": "Numbers among liars", "version": "0.0.0"},
-        **{"imported": False, "written": "2026-01-01T00:00:00+00:00", "served": False, "running": False},
-        **{"unfinished": 0, "left_out": None},
+        **{"imported": False, "written": "2026-01-01T00:00:00+00:00", "unfinished": 0, "left_out": None},
         "axes": [
             {"name": "liars", "label": "liars", "values": list(LIARS)},
             {"name": "prompt", "label": "prompt", "values": ["plain"]},
         ],
         "outcomes": [dict(outcome) for outcome in OUTCOMES],
         "indicators": [{"name": "fast", "label": "agreed fast", "values": [place % 2 == 0 for place in range(total)]}],
-        "quantities": [
-            {"name": "share", "label": "largest share", "share": True}
-            | {"values": [at / total for at in range(total)]},
-            {"name": "moves", "label": "moves", "share": False} | {"values": [at % seeds for at in range(total)]},
-        ],
         "conditions": [
             {
                 "id": f"{place:04d}",
@@ -147,7 +141,6 @@ def study_index(seeds: int, **changes: Any) -> dict[str, Any]:
             for place, liars in enumerate(LIARS)
         ],
         "simulations": columns,
-        "pairs": {"key": [str(place % seeds) for place in range(total)]},
         "influences": [[0, "agent_4", 3, "say", 5, total - seeds, size, -0.1, 0.9] for size in (0.2, 0.6)],
     } | changes
 
@@ -208,7 +201,6 @@ def _game(columns: Mapping[str, Any], place: int, liars: int, texts: _Texts) -> 
         "seed": seed,
         "outcome": columns["outcome"][place],
         "metrics": {"rounds_to_agree": 3, "share": 0.75, "nothing": None},
-        "running": columns["running"][place],
         "rounds": list(ROUNDS),
         "round_name": "round",
         "agents": [
@@ -282,7 +274,7 @@ def index_of(html: str) -> Json:
 
 def data_of(study: Study) -> list[Json]:
     """Return the simulations of a study as the data files have them, with texts in place of numbers."""
-    shown = select(study, {}, 1000, journals=True)
+    shown = select(study, {}, 1000)
     return [game for part in shown.parts for game in games_of(part_content(part))]
 
 
@@ -319,4 +311,4 @@ def games_of(content: Json) -> list[Json]:
 
 def written(study: Study, most: int = 1000) -> Path:
     """Write the explorer of a study into its folder, and return the folder."""
-    return write_view(select(study, {}, most, journals=False), paths.view(study.name)).parent
+    return write_view(select(study, {}, most), paths.view(study.name)).parent

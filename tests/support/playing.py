@@ -12,7 +12,7 @@ from parley.games.consensus.game import ConsensusGame, ConsensusParameters
 from parley.games.consensus.policies import POLICIES
 from parley.games.deliberation.game import DeliberationGame
 from parley.games.deliberation.parameters import DeliberationParameters
-from parley.games.evidence import Session, Transcript, Utterance
+from parley.games.evidence import Session, Utterance
 from parley.games.network import Network
 from parley.games.parameters import Group, Seat
 from parley.games.problems.problem import Problem
@@ -239,11 +239,14 @@ def council_sessions(outcome: Mapping[str, Any], trace: Sequence[Mapping[str, An
 
 
 class CouncilEvidence(ConsensusEvidence):
-    transcript = Transcript(council_sessions)
+    keeps_ledger = True
+
+    def sessions(self, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Sequence[Session]:
+        return council_sessions(outcome, trace)
 
 
 class CouncilGame(ConsensusGame):
-    """The consensus game with a transcript."""
+    """The consensus game with a ledger."""
 
     name = "council"
     evidence = CouncilEvidence()

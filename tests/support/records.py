@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from parley import paths
 from parley.games.evidence import Session, Utterance
 from parley.identity import machine
-from parley.ledger.block import SignedUtterance, block_hash, genesis, make_block, meets, sign_session, utterances_root
+from parley.ledger.block import GENESIS, SignedUtterance, block_hash, make_block, sign_session, utterances_root
 from parley.ledger.check import ChainChecker, block_line, head_line
 from parley.play import record
 from support.playing import ACTIONS
@@ -173,25 +173,24 @@ def session(
     return Session(agents=tuple(agents), utterances=tuple(said), agreed=agreed, **parts)
 
 
-def chain(*simulations: Sequence[Session], difficulty: int = 0, game: str = GAME) -> list[bytes]:
+def chain(*simulations: Sequence[Session]) -> list[bytes]:
     """Return the lines of a chain: for each simulation its sessions, in order."""
     lines: list[bytes] = []
-    previous = genesis(difficulty)
+    previous = GENESIS
     for simulation, sessions in zip(SIMULATIONS, simulations, strict=False):
         for number, one in enumerate(sessions):
-            block = make_block(sign_session(game, simulation, number, one), len(lines), previous, difficulty)
+            block = make_block(sign_session(GAME, simulation, number, one), len(lines), previous)
             previous = block["hash"]
             lines.append(block_line(block))
     return lines
 
 
-def ordinary(difficulty: int = 0) -> list[bytes]:
+def ordinary() -> list[bytes]:
     """Return a chain of four blocks: agreed at once; hung, then agreed without agent_3; agreed after two rounds."""
     return chain(
         [session()],
         [session(agreed=False), session((2,), agents=AGENTS[:2])],
         [session((1, 2))],
-        difficulty=difficulty,
     )
 
 
@@ -214,7 +213,7 @@ def changed(lines: Sequence[bytes], height: int, change: Callable[[Block], objec
 
 
 def forged(lines: Sequence[bytes], height: int, change: Callable[[Block], object]) -> list[bytes]:
-    """Return the lines with one block changed, and all roots, nonces, hashes and heights from there on made to fit."""
+    """Return the lines with one block changed, and all roots, hashes and heights from there on made to fit."""
     blocks = [json.loads(line) for line in lines]
     change(blocks[height])
     for number, block in enumerate(blocks[height:], height):
@@ -222,9 +221,6 @@ def forged(lines: Sequence[bytes], height: int, change: Callable[[Block], object
             block["previous"] = blocks[number - 1]["hash"]
         utterances = [SignedUtterance.model_construct(**said) for said in block["utterances"]]
         block["merkle_root"] = utterances_root(block["simulation"], block["session"], utterances)
-        block["nonce"] = 0
-        while not meets(block_hash(block), block["difficulty"]):
-            block["nonce"] += 1
         block["hash"] = block_hash(block)
     return [*map(block_line, blocks)]
 

@@ -52,10 +52,10 @@ def build(study: "Study", strict: bool) -> None:
 def verify(target: str, models: Path | None) -> None:
     """Check a ledger; exits 1 and names the first bad block, utterance or signature.
 
-    Every byte counts: each block has to follow the one before, with the keys, signatures, Merkle root, hash and proof
-    of work that its content gives, and with a verdict that its utterances bear out. The ledger of a study is also
-    compared with the study's records, from which it is made once more; a FILE only with the head.json beside it.
-    Anyone could make such a chain and head: only the records, or a head that was published, show whose it is.
+    Every byte counts: each block has to follow the one before, with the keys, signatures, Merkle root and hash that
+    its content gives. The ledger of a study is also compared with the study's records, from which it is made once
+    more; a FILE only with the head.json beside it. Anyone could make such a chain and head: only the records, or a
+    head that was published, show whose it is.
 
     \b
     Examples:  parley ledger verify deliberation
@@ -69,8 +69,6 @@ def verify(target: str, models: Path | None) -> None:
         checker, whole = check_chain(Path(target)), ""
     else:
         checker, whole = check_against_records(load(target, models)), ", and that of the study's records"
-    if checker.unjudged:
-        whole += f"; {checker.unjudged:,} verdicts not compared with what was said (their game is not known here)"
     hung = f" ({checker.empty:,} hung, and empty)" if checker.empty else ""
     click.echo(f"{checker.utterances:,} utterances in {checker.blocks:,} blocks{hung}: chain whole{whole}")
 

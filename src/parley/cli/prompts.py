@@ -1,4 +1,4 @@
-"""The commands that tell what agents are sent, what may play them, and what they would deliberate about."""
+"""The commands that tell what agents are sent, and what they would deliberate about."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -140,20 +140,6 @@ def prompts(
 
 
 @click.command()
-@click.argument("game", shell_complete=common.GAME_NAMES)
-def policies(game: str) -> None:
-    """List what may play the agents of a GAME: policies, their parameters and defaults.
-
-    \b
-    Example:  parley policies consensus
-    """
-    from parley.games.registry import game_class, policy_lines
-
-    for line in policy_lines(game_class(game)):
-        click.echo(line)
-
-
-@click.command()
 @click.argument("source", metavar="PROBLEMS | STUDY", shell_complete=common.STUDY_NAMES)
 @click.option("--show", default=5, show_default=True, type=click.IntRange(0, 10_000), help="Problems to print.")
 @common.JSON
@@ -238,4 +224,4 @@ def _answer(problem: Any) -> str:
     return problem.answer if problem.definitive else f"({len(problem.options)} policies)"
 
 
-COMMANDS = (prompts, policies, problems)
+COMMANDS = (prompts, problems)

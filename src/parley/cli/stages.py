@@ -11,7 +11,6 @@ import click
 
 from parley import paths
 from parley.cli import common
-from parley.errors import UsageError
 from parley.text import counted, one_line
 
 if TYPE_CHECKING:
@@ -305,42 +304,23 @@ def figures(study: "Study", processes: int, width: str | None, for_paper: bool, 
 
 
 @click.command()
-@click.argument("studies", nargs=-1, required=True, metavar="STUDY...", shell_complete=common.STUDY_NAMES)
-@click.option(
-    "--compare", is_flag=True, help="Set several studies of one game beside each other, on a page of their own."
-)
-@click.option("--output", type=common.PATH, help="With --compare: the file; default: beside the first report.")
+@common.STUDY
 @click.option("--methods", is_flag=True, help="Only print the methods, to paste into a paper, with BibTeX.")
 @common.MODELS
 @common.PLAN
-def report(
-    studies: tuple[str, ...],
-    compare: bool,
-    output: Path | None,
-    methods: bool,
-    models: Path | None,
-    plan: str | None,
-) -> None:
+def report(study: str, methods: bool, models: Path | None, plan: str | None) -> None:
     """Write the report of a study: one HTML file with its answers, figures, tables and methods.
 
     \b
     Examples:  parley report demo
-               parley report demo --methods                     what to say in a paper
-               parley report --compare paper my-paper           what differs, and outcomes by condition
-               parley report --compare theory topologies --output both.html
+               parley report demo --methods   what to say in a paper
     """
     from parley.files import mark_done, require_done
     from parley.play.record_store import part_of_tables
     from parley.report import page
     from parley.study.frozen import planned_report
 
-    if compare:
-        loaded_studies = [common.load(study, models, needs_weights=False) for study in studies]
-        click.echo(str(page.compare([part_of_tables(each) for each in loaded_studies], output)))
-        return
-    if len(studies) > 1 or output is not None:
-        raise UsageError("report: one STUDY; to set several beside each other: parley report --compare STUDY...")
-    loaded = part_of_tables(common.load(studies[0], models, plan, needs_weights=False))
+    loaded = part_of_tables(common.load(study, models, plan, needs_weights=False))
     if methods:
         click.echo(page.methods_text(loaded))
         return

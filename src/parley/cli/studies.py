@@ -1,4 +1,4 @@
-"""The commands for a study as a whole: a new one, what changed, what is left over; games from and for elsewhere."""
+"""The commands for a study as a whole: a new one, its plan, what is left over; games from and for elsewhere."""
 
 import importlib.util
 import keyword
@@ -161,23 +161,6 @@ def _flow(value: Any) -> str:
 
 def _filled(template: str, **names: str) -> str:
     return Template((_TEMPLATES / f"{template}.template").read_text(encoding="utf-8")).substitute(names)
-
-
-@click.command()
-@common.study_loaded(needs_weights=False)
-@common.JSON
-def diff(study: "Study", as_json: bool) -> None:
-    """Show which keys of a study changed since its records were made, and what a run would do.
-
-    Keys are parameters, those of model entries and policies, and prompts (by their hash). Simulations are kept or are
-    to be played; `parley prune` removes what is left over.
-
-    \b
-    Example:  parley diff paper
-    """
-    from parley.play import changes
-
-    common.tell(as_json, changes.changes_of(study).values() if as_json else None, changes.diff(study))
 
 
 @click.command()
@@ -351,4 +334,4 @@ def stage(study: str, profile: str | None, remove: bool, models: Path | None) ->
         click.echo(text)
 
 
-COMMANDS = (new, plan, diff, prune, import_games, export, allow_key, stage)
+COMMANDS = (new, plan, prune, import_games, export, allow_key, stage)

@@ -254,8 +254,6 @@ def show(record: Path, replies: bool) -> None:
 @common.WHERE
 @click.option("--most", type=click.IntRange(min=1), help="Show at most this many simulations, those of lowest seeds.")
 @click.option("--output", type=common.PATH, help="Empty folder, or an earlier view; default: results/STUDY/view.")
-@click.option("--serve", is_flag=True, help="Write nothing: serve the pages on this machine, until Ctrl-C.")
-@click.option("--port", type=click.IntRange(0, 65535), help="Port of --serve; default: any that is free.")
 @common.MODELS
 @common.PROCESSES
 @common.PLAN
@@ -264,8 +262,6 @@ def view(
     where: tuple[str, ...],
     most: int | None,
     output: Path | None,
-    serve: bool,
-    port: int | None,
     models: Path | None,
     plan: str | None,
     processes: int,
@@ -275,38 +271,26 @@ def view(
     They open in a browser from their folder, and need nothing else: no server, no network. Data files whose records
     did not change are left as they are.
 
-    With --serve a browser on this machine gets them as they are when it asks, simulations that are being played
-    included; it may be started before the first reply.
-
     \b
     Examples:  parley view demo
                parley view paper --where n=8 --most 1000
-               parley view stag-hunt --serve
     """
     from parley.api.studies import load_to_read
     from parley.files import forget_done, mark_done
     from parley.report.explorer.selection import MOST, select
-    from parley.report.explorer.site import serve_view, write_view
-
-    common.refuse(*(("with --serve, which writes nothing", "output") if serve else ("without --serve", "port")))
-
-    def shown() -> Any:
-        # A person may look at what this machine cannot play, for lack of weights.
-        loaded = common.load(file, models, plan) if plan else load_to_read(file, paths.root(), models)
-        return select(loaded, axes, most or MOST, journals=serve, may_be_none=serve)
+    from parley.report.explorer.site import write_view
 
     file, axes = str(common.settle(study)), common.axis_values(where)
-    if serve:
-        serve_view(shown, port or 0, click.echo)
-        return
-    shown_part = shown()
-    with common.at_work(shown_part.study.name, "view"):
-        page = write_view(shown_part, output or paths.view(shown_part.study.name), processes)
+    # A person may look at what this machine cannot play, for lack of weights.
+    loaded = common.load(file, models, plan) if plan else load_to_read(file, paths.root(), models)
+    shown = select(loaded, axes, most or MOST)
+    with common.at_work(loaded.name, "view"):
+        page = write_view(shown, output or paths.view(loaded.name), processes)
     if output is None:
-        if axes or most or shown_part.unfinished:  # the next run makes what it would have made
-            forget_done(shown_part.study.name, "view")
+        if axes or most or shown.unfinished:  # the next run makes what it would have made
+            forget_done(loaded.name, "view")
         else:
-            mark_done(shown_part.study.name, "view", shown_part.study.plan)
+            mark_done(loaded.name, "view", loaded.plan)
     click.echo(str(page))
 
 

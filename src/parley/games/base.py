@@ -104,7 +104,6 @@ class Game(ABC, Generic[P]):
     Parameters: ClassVar[type[GameParameters]] = GameParameters
     policies: ClassVar[Mapping[str, PolicyKind]] = {LLM.name: LLM}  # by name; LLM among them
     read_texts: ClassVar[frozenset[str]] = frozenset()  # texts of replies that decide how the game goes on
-    hears_one_way: ClassVar[bool] = False  # whether its networks may have one-way links
     prompts: ClassVar[Prompts[Any]] = Prompts()
     evidence: ClassVar[Evidence[Any]] = Evidence()
     begun: "tuple[Game[P], Point] | None" = None  # the game that it goes on from a point, where it is a fork
@@ -213,10 +212,7 @@ class Game(ABC, Generic[P]):
     @classmethod
     def check(cls, parameters: P, groups: Sequence[Group]) -> None:
         """Raise UsageError, in one line with the remedy, if `groups` cannot play with these parameters."""
-        topology = parameters.topology
-        check_topology(topology, sum(group.count for group in groups))
-        if isinstance(topology, Edges) and topology.one_way and not cls.hears_one_way:
-            raise UsageError(f"topology: one_way: {cls.name} has links in both directions alone; list them in edges")
+        check_topology(parameters.topology, sum(group.count for group in groups))
         check_seat(parameters, groups, cls.roles[-1])
         for group in groups:  # also those whose agents are all replaced: in other seeds some may stay
             if problem := group.policy.misfit(parameters):

@@ -16,7 +16,6 @@ from typing_extensions import TypeVar
 
 from parley.columns import Column, read_columns
 from parley.games.figure_kinds import KINDS
-from parley.games.network import Complete
 from parley.games.parameters import Group, P
 from parley.text import choose
 from parley.text.yamlfile import Slug
@@ -222,17 +221,6 @@ class Session:
     verdict: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Transcript:
-    """What a game gives the ledger: of an outcome and a trace, what was said, in order.
-
-    `check` raises ValueError, in a few words, if a session, from anyone, cannot have its verdict.
-    """
-
-    sessions: Callable[[Mapping[str, Any], Sequence[Any]], Sequence[Session]]
-    check: Callable[[Session], None] = lambda session: None
-
-
 Trace = Sequence[Mapping[str, Any]]  # a list of rounds, as a record has them
 
 
@@ -263,8 +251,7 @@ class TableMaker(ABC):
 class TableSpec:
     """A table that a game brings: its name, the TableMaker as "module:class", and the measures that it is about.
 
-    A maker may make others beside it. Measures are what the table has rows of (Indicator,
-    Quantity, Achievable); of `quality` the two metrics that are drawn.
+    A maker may make others beside it. Measures are what the table has rows of (Indicator, Quantity, Achievable).
     """
 
     name: str
@@ -342,13 +329,6 @@ INFLUENCE = FigureSpec(
     "than without one.",
     x="at",
 )
-NETWORK = FigureSpec(
-    name="network",
-    kind="network",
-    title="Who hears whom",
-    caption="The network of single simulations, and the state of each agent in some rounds: the first, the last, and "
-    "those in which most agents changed.",
-)
 
 
 class Evidence(Generic[P, R]):
@@ -366,7 +346,7 @@ class Evidence(Generic[P, R]):
     paired_by: tuple[str, ...] = ()  # metrics that simulations of a pair share, besides their seed
     tables: tuple[TableSpec, ...] = ()  # that this game brings
     round_name: str = "round"  # what figures call the rounds of `series`
-    transcript: Transcript | None = None  # for the ledger, of games that keep one
+    keeps_ledger: bool = False  # its `sessions` are signed and chained
 
     def table(self, name: str) -> TableSpec | None:
         """Return what the game says of a table that it brings; None where it brings none of that name."""
@@ -375,11 +355,6 @@ class Evidence(Generic[P, R]):
     def about(self, table: str) -> tuple[Any, ...]:
         """Return the measures of a table that the game brings; none of one that it does not bring."""
         return spec.measures if (spec := self.table(table)) else ()
-
-    @property
-    def keeps_ledger(self) -> bool:
-        """Whether it has a transcript to sign and chain."""
-        return self.transcript is not None
 
     @property
     def lost(self) -> tuple[Quantity, ...]:
@@ -403,7 +378,7 @@ class Evidence(Generic[P, R]):
 
     def shows(self, figure: FigureSpec, parameters: P, groups: Sequence[Group]) -> bool:
         """Return whether a figure can show anything of a condition; it is asked before anything is played."""
-        return figure.kind != "network" or not isinstance(parameters.topology, Complete)
+        return True
 
     def derived(self, metrics: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return metrics that follow from those of a record and its `rounds`, and are in none."""
@@ -427,6 +402,10 @@ class Evidence(Generic[P, R]):
     def timeline(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> Timeline:
         """Return what each agent said and did; without one the explorer shows the replies."""
         raise NotImplementedError(f"{type(self).__name__}.timeline")
+
+    def sessions(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> Sequence[Session]:
+        """Return what was said, in order, for the ledger; a game that keeps none is not asked."""
+        raise NotImplementedError(f"{type(self).__name__}.sessions")
 
     def measured(
         self, parameters: P, outcome: Mapping[str, Any], honest: Collection[str], trace: Sequence[R]

@@ -12,15 +12,14 @@ class FigureKind:
     """How a kind of figure is made, and what it asks of a game.
 
     `draw` is "module:function" in `parley.figures`, called with the study, the spec and the `tables`. `of` is the list
-    of the evidence whose names `FigureSpec.of` may have, `evidence` what such a game must say, `own_table` the
-    table that it must bring. One of `single` simulations shows a few, from their records.
+    of the evidence whose names `FigureSpec.of` may have, `own_table` the table that such a game must bring. One of
+    `single` simulations shows a few, from their records by the game's `timeline`.
     """
 
     draw: str
     tables: tuple[str, ...]
     reading: str
     of: str = ""
-    evidence: str = ""
     own_table: str = ""
     single: bool = False
 
@@ -112,14 +111,6 @@ KINDS: Mapping[str, FigureKind] = {
         "A line says which share of the games had ended so by a round. Where lines stay low, games went on to their "
         "deadline.",
     ),
-    # The two metrics that the table `quality` is about, a point per simulation.
-    "scatter": FigureKind(
-        "scatter:scatter",
-        ("simulations", "quality"),
-        "A point is a simulation. Points on the dashed line kept what they began with; a flatter line says that "
-        "something else decided.",
-        own_table="quality",
-    ),
     # How much changes of recorded games at the points `x` change their ends.
     "influence": FigureKind(
         "map:influence_map",
@@ -132,7 +123,6 @@ KINDS: Mapping[str, FigureKind] = {
         "single_games:trajectories",
         ("simulations",),
         "A line is an agent, a panel a single simulation: examples, not evidence.",
-        evidence="timeline",
         single=True,
     ),
     # Tables of what each agent said and did.
@@ -140,16 +130,6 @@ KINDS: Mapping[str, FigureKind] = {
         "single_games:timelines",
         ("turns",),
         "A row is an agent, a column a round, a panel a single simulation: examples, not evidence.",
-        evidence="timeline",
-        single=True,
-    ),
-    # Strips of graphs: who hears whom, and each agent's state by round.
-    "network": FigureKind(
-        "network:networks",
-        ("turns",),
-        "A strip is a single simulation, a circle an agent, its color the state it is in. Look at who is linked to "
-        "those that change: examples, not evidence.",
-        evidence="timeline",
         single=True,
     ),
 }

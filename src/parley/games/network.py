@@ -1,19 +1,18 @@
 """Who hears whom: how a study says it (topologies), the networks drawn from that, and their facts.
 
 A topology is a name (`ring`), or a kind with its parameters (`{kind: watts_strogatz, k: 4, p: 0.1}`). Networks are
-simple graphs, undirected but for the `one_way` links of a list. They are drawn and measured by networkx, which is
-imported where it is needed: its import takes longer than many a scripted game.
+simple undirected graphs. They are drawn and measured by networkx, which is imported where it is needed: its import
+takes longer than many a scripted game.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property, lru_cache, partial
-from itertools import chain, permutations
+from functools import lru_cache
+from itertools import chain
 from math import isqrt
-from operator import not_
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from parley.columns import Column
 from parley.errors import UsageError
@@ -26,10 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is recorded of a network; None where not everyone reaches everyone, and without any agent.
-
-    Where links are one-way, paths follow them, parts are strongly connected, and each direction of a link counts.
-    """
+    """What is recorded of a network; None where not everyone reaches everyone, and without any agent."""
 
     diameter: int | None
     connectivity: int | None
@@ -39,7 +35,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Network:
-    """A simple graph on the agents 0 ... n - 1: `neighbors[i]` are those that i hears, in order."""
+    """A simple graph on the agents 0 ... n - 1: `neighbors[i]` are those that i hears, in order, and that hear i."""
 
     neighbors: tuple[tuple[int, ...], ...]
 
@@ -49,14 +45,12 @@ class Network:
         return cls(tuple(tuple(peer for peer in range(n) if peer != agent) for agent in range(n)))
 
     @classmethod
-    def of_edges(cls, n: int, edges: Iterable[tuple[int, int]], one_way: Iterable[tuple[int, int]] = ()) -> "Network":
-        """Return the network of `n` agents with these links, pairs of agents; one-way, the second hears the first."""
+    def of_edges(cls, n: int, edges: Iterable[tuple[int, int]]) -> "Network":
+        """Return the network of `n` agents with these links, pairs of agents."""
         heard: list[set[int]] = [set() for _ in range(n)]
         for a, b in edges:
             heard[a].add(b)
             heard[b].add(a)
-        for speaker, hearer in one_way:
-            heard[hearer].add(speaker)
         return cls(tuple(tuple(sorted(peers)) for peers in heard))
 
     @property
@@ -64,22 +58,11 @@ class Network:
         """Whether everyone hears everyone."""
         return all(len(peers) == len(self.neighbors) - 1 for peers in self.neighbors)
 
-    @cached_property
-    def heard_by(self) -> "Network":
-        """The network with each link turned around: its neighbors are those who hear an agent."""
-        links = ((hearer, speaker) for hearer, peers in enumerate(self.neighbors) for speaker in peers)
-        return Network.of_edges(len(self.neighbors), (), links)
-
-    @property
-    def is_one_way(self) -> bool:
-        """Whether somebody hears an agent that does not hear it."""
-        return self != self.heard_by
-
     def among(self, agents: Sequence[int]) -> "Network":
         """Return the part of the network that links `agents`, who are counted anew in the order given."""
         place = {agent: index for index, agent in enumerate(agents)}
         links = ((place[peer], place[agent]) for agent in agents for peer in self.neighbors[agent] if peer in place)
-        return Network.of_edges(len(agents), (), links)
+        return Network.of_edges(len(agents), links)
 
     def component(self, agent: int) -> list[int]:
         """Return the agents that an agent reaches over any number of links, itself among them, in order."""
@@ -94,13 +77,11 @@ class Network:
             return Facts(None if n == 0 else min(1, n - 1), known, n * (n - 1) // 2, min(1, n))
         import networkx as nx
 
-        graph = nx.empty_graph(n, nx.DiGraph if self.is_one_way else nx.Graph)
+        graph = nx.empty_graph(n)
         graph.add_edges_from((peer, agent) for agent, peers in enumerate(self.neighbors) for peer in peers)
-        count = nx.number_strongly_connected_components if self.is_one_way else nx.number_connected_components
-        parts = count(graph)
+        parts = nx.number_connected_components(graph)
         diameter = nx.diameter(graph) if parts == 1 else None
-        connectivity = nx.node_connectivity(graph) if not self.is_one_way else _connectivity(graph)
-        return Facts(diameter, connectivity, graph.number_of_edges(), parts)
+        return Facts(diameter, nx.node_connectivity(graph), graph.number_of_edges(), parts)
 
     def layers(self, agent: int) -> Iterator[set[int]]:
         """Yield the agents at distance 0, 1, 2, ... from one."""
@@ -109,14 +90,6 @@ class Network:
             yield layer
             layer = {peer for each in layer for peer in self.neighbors[each]} - reached
             reached |= layer
-
-
-def _connectivity(graph: Any) -> int:
-    """Return the vertex connectivity of a directed graph; networkx passes over pairs that are linked one way."""
-    import networkx as nx
-
-    pairs = (pair for pair in permutations(graph, 2) if not graph.has_edge(*pair))
-    return min(int(nx.node_connectivity(graph, *pair)) for pair in pairs)
 
 
 # Of the whole network, and of the part of it that links honest agents.
@@ -145,12 +118,8 @@ class Links:
         self._seen = {name: frozenset((name, *peers)) for name, peers in self._neighbors.items()}
 
     def neighbors(self, name: str) -> tuple[str, ...]:
-        """Return whom an agent sees, in the agents' order; they see it, but for one-way links."""
+        """Return whom an agent sees, in the agents' order; they see it."""
         return self._neighbors[name]
-
-    def hearers(self, name: str) -> tuple[str, ...]:
-        """Return who sees an agent, in the agents' order."""
-        return tuple(self._names[peer] for peer in self._network.heard_by.neighbors[self._names.index(name)])
 
     def seen_by(self, name: str) -> frozenset[str]:
         """Return whom an agent sees, itself among them."""
@@ -256,11 +225,11 @@ class ErdosRenyi(_Topology):
     p: _Probability = Field(description="Probability of each link.")
 
 
-def _distinct(links: tuple[tuple[int, int], ...], one_way: bool = False) -> tuple[tuple[int, int], ...]:
+def _distinct(links: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
     """Return the links in order, so that the same network is the same value however it was written."""
     distinct: set[tuple[int, int]] = set()
     for a, b in links:
-        link = (a, b) if one_way else (min(a, b), max(a, b))
+        link = (min(a, b), max(a, b))
         if a == b:
             raise ValueError(f"[{a}, {b}] links an agent to itself; remove it")
         if link in distinct:
@@ -277,25 +246,10 @@ class Edges(_Topology):
         description="Pairs of neighbors, each a list of two agents."
     )
 
-    one_way: Annotated[tuple[_Link, ...], Field(strict=False), AfterValidator(partial(_distinct, one_way=True))] = (
-        Field(
-            default=(),
-            description="Pairs of a speaker and who hears it, and not the other way around (consensus).",
-            exclude_if=not_,  # identities are older than this
-        )
-    )
-
     @property
     def label(self) -> str:
         """The links by the beginning of their hash."""
-        return f"edges-{digest([self.edges, self.one_way] if self.one_way else self.edges)[:6]}"
-
-    @model_validator(mode="after")
-    def _one_direction(self) -> "Edges":
-        for a, b in self.one_way:
-            if (min(a, b), max(a, b)) in self.edges or (b, a) in self.one_way:
-                raise ValueError(f"one_way: [{a}, {b}] is linked in both directions; list the pair in edges alone")
-        return self
+        return f"edges-{digest(self.edges)[:6]}"
 
 
 Topology = Annotated[
@@ -329,7 +283,7 @@ def check_topology(topology: Topology, n: int) -> None:
             problem = f"nobody can have {k} neighbors; lower k"
         case BarabasiAlbert(m=m) if m >= n:
             problem = f"nobody can come with {m} links; lower m"
-        case Edges() if (last := max(chain(*topology.edges, *topology.one_way), default=0)) > n:
+        case Edges() if (last := max(chain(*topology.edges), default=0)) > n:
             problem = f"a link names agent {last}; name agents 1 to {n}"
     if problem:
         raise UsageError(f"topology: {topology.label}, {n} agents: {problem}")
@@ -341,8 +295,7 @@ def draw_network(topology: Topology, n: int, rng: "np.random.Generator") -> Netw
     if isinstance(topology, Complete):
         return Network.complete(n)
     if isinstance(topology, Edges):
-        places = ([(a - 1, b - 1) for a, b in links] for links in (topology.edges, topology.one_way))
-        return Network.of_edges(n, *places)
+        return Network.of_edges(n, ((a - 1, b - 1) for a, b in topology.edges))
     graph = _graph(topology, n, int(rng.integers(2**32)))
     place = {node: index for index, node in enumerate(sorted(graph))}
     return Network.of_edges(n, ((place[a], place[b]) for a, b in graph.edges))

@@ -124,8 +124,8 @@ def _declared_problems(game: type[Game]) -> Iterator[str]:
         known = [*figure.of] if figure.blocks or not drawn.of else names[drawn.of]
         for each in set(figure.of).difference(known):
             yield f"figures: {figure.name}: {shown(each)}: none of its {drawn.of}; {choose(each, known)}"
-        if (what := drawn.evidence) and getattr(type(evidence), what) is getattr(Evidence, what):
-            yield f"figures: {figure.name}: is drawn from {what} of its evidence; write it"
+        if drawn.single and type(evidence).timeline is Evidence.timeline:
+            yield f"figures: {figure.name}: is drawn from timeline of its evidence; write it"
         if drawn.own_table and evidence.table(drawn.own_table) is None:
             yield f"figures: {figure.name}: is drawn from the table {drawn.own_table} of its evidence; write it"
 

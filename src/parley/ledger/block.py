@@ -1,13 +1,12 @@
 """A block: one session of one simulation, its signed utterances if it agreed, and its hash.
 
 A block is stored as one line, its canonical JSON. The hash covers all but itself: the utterances through the Merkle
-root over them, the rest directly, so that proof of work need not hash what was said again and again.
+root over them, the rest directly.
 """
 
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -15,18 +14,22 @@ from pydantic import Field
 from parley.games.evidence import Session
 from parley.identity import canonical_json, digest
 from parley.ledger.signing import AgentKey
-from parley.study.study_file import LEDGER_FORMAT, MAX_DIFFICULTY
+from parley.study.study_file import LEDGER_FORMAT
 from parley.text.yamlfile import StrictModel
 
-_GENESIS_DOMAIN = "parley/genesis/1"
 _BLOCK_DOMAIN = "parley/block/1"
 _NOT_IN_HEADER = ("hash", "utterances")
-_NOT_SIGNED = (*_NOT_IN_HEADER, "nonce")  # the nonce is found after the block was signed
+_NOT_SIGNED = (*_NOT_IN_HEADER, "nonce")
+# What the first block of a chain names as the block before: a hash over what all its blocks share.
+GENESIS = digest(
+    {"domain": "parley/genesis/1", "format": LEDGER_FORMAT, "hash": "sha256", "signature": "ed25519", "difficulty": 0}
+)
 
 _Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 _Name = Annotated[str, Field(min_length=1, max_length=200)]
 _Signature = Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
 _Count = Annotated[int, Field(ge=0, le=2**63)]
+_Zero = Annotated[int, Field(ge=0, le=0)]  # format 2 has room for a proof of work, which no chain has; false is no 0
 
 
 class BlockSigner(StrictModel):
@@ -67,8 +70,8 @@ class Block(StrictModel):
     spoken: _Count
     utterances: list[SignedUtterance]
     merkle_root: _Hash
-    difficulty: Annotated[int, Field(ge=0, le=MAX_DIFFICULTY)]
-    nonce: _Count
+    difficulty: _Zero
+    nonce: _Zero
     hash: _Hash
 
 
@@ -108,19 +111,11 @@ def utterances_root(simulation: str, session: int, utterances: Sequence[SignedUt
     return merkle_root([leaf_hash(said.sent(simulation, session)) for said in utterances]).hex()
 
 
-def genesis(difficulty: int) -> str:
-    """Return what the first block of a chain names as the block before: a hash over what all its blocks share."""
-    shared = {"domain": _GENESIS_DOMAIN, "format": LEDGER_FORMAT, "hash": "sha256", "signature": "ed25519"}
-    return digest({**shared, "difficulty": difficulty})
-
-
-def make_block(
-    signed: SignedSession, height: int, previous: str, difficulty: int, told: tuple[int, int] | None = None
-) -> dict[str, Any]:
-    """Return the block of a session as JSON values, signed by each agent (section VII.3), with the smallest nonce.
+def make_block(signed: SignedSession, height: int, previous: str, spoken: int | None = None) -> dict[str, Any]:
+    """Return the block of a session as JSON values, signed by each agent (section VII.3).
 
     That of a session that did not agree has no utterances, only the parameters of the deliberation (section VI).
-    `told` is what a block that is checked says itself: how many utterances there were, and its nonce.
+    `spoken` is what a block that is checked says itself: how many utterances there were.
     """
     session = signed.session
     stored = signed.utterances if session.agreed else ()
@@ -136,49 +131,28 @@ def make_block(
         "agents": [{"name": key.agent, "key": key.public} for key in signed.agents],
         "agreed": session.agreed,
         "verdict": dict(session.verdict),
-        "spoken": len(signed.utterances) if told is None else told[0],
+        "spoken": len(signed.utterances) if spoken is None else spoken,
         "utterances": [said.model_dump() for said in stored],
         "merkle_root": utterances_root(signed.simulation, signed.number, stored),
-        "difficulty": difficulty,
+        "difficulty": 0,
+        "nonce": 0,
     }
     checked = signed_hash(block)
     for signer, key in zip(block["agents"], signed.agents, strict=True):
         signer["signature"] = key.sign_block(checked)
-    block["nonce"] = _smallest_nonce(block, difficulty) if told is None else told[1]
     return {**block, "hash": block_hash(block)}
 
 
 def block_hash(block: Mapping[str, Any]) -> str:
     """Return the hash of a block, 64 hexadecimal digits; what stands under `hash` is left aside."""
-    return digest(_header(block))
+    header = {key: value for key, value in block.items() if key not in _NOT_IN_HEADER}
+    return digest({"domain": _BLOCK_DOMAIN, **header})
 
 
 def signed_hash(block: Mapping[str, Any]) -> str:
     """Return the hash of what the agents of a block sign: its header without nonce and signatures."""
     agents = [{"name": signer["name"], "key": signer["key"]} for signer in block["agents"]]
     return digest({**{key: value for key, value in block.items() if key not in _NOT_SIGNED}, "agents": agents})
-
-
-def meets(found: str, difficulty: int) -> bool:
-    """Whether a hash begins with so many zero bits."""
-    return int(found, 16) >> 256 - difficulty == 0
-
-
-def _header(block: Mapping[str, Any]) -> dict[str, Any]:
-    return {"domain": _BLOCK_DOMAIN, **{key: value for key, value in block.items() if key not in _NOT_IN_HEADER}}
-
-
-def _smallest_nonce(block: Mapping[str, Any], difficulty: int) -> int:
-    # All that stands before the nonce is hashed once. Of that only names are free text, whose quotes are escaped, so
-    # the first place that looks like the nonce's is the nonce's.
-    before, after = canonical_json({**_header(block), "nonce": None}).encode("ascii").split(b'"nonce":null', 1)
-    start = hashlib.sha256(before + b'"nonce":')
-    for nonce in count():
-        attempt = start.copy()
-        attempt.update(b"%d" % nonce + after)
-        if meets(attempt.hexdigest(), difficulty):
-            return nonce
-    raise AssertionError("unreachable: there is no last number")
 
 
 # The Merkle tree of RFC 6962 (section 2.1). Leaves and inner nodes are hashed in domains of their own, so that none

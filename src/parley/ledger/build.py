@@ -19,11 +19,10 @@ from parley import paths
 from parley.analysis.tables import names_of, write_table
 from parley.errors import RecordError, UsageError
 from parley.files import write_atomically
-from parley.games.evidence import Transcript
 from parley.games.network import Network
 from parley.identity import canonical_json
 from parley.ledger import check
-from parley.ledger.block import Block, SignedSession, genesis, make_block, sign_session
+from parley.ledger.block import GENESIS, Block, SignedSession, make_block, sign_session
 from parley.play.record import read_trace
 from parley.play.record_store import played_part, read_records
 from parley.play.replay import rebuild_game
@@ -108,7 +107,7 @@ def build(study: Study, strict: bool = False) -> pd.DataFrame:
             _log.info("%s blocks made", f"{len(rows):,}", extra=every(since=began))
 
     write_atomically(chain, write)
-    last = rows[-1]["hash"] if rows else genesis(study.content.ledger.difficulty)
+    last = rows[-1]["hash"] if rows else GENESIS
     write_atomically(paths.ledger_head(chain), lambda file: file.write(check.head_line(len(rows), last)))
     table = pd.DataFrame(rows, columns=names_of(TABLE, study.axes, study.game))
     write_table(table, study, TABLE)
@@ -121,8 +120,8 @@ def build(study: Study, strict: bool = False) -> pd.DataFrame:
 
 def check_against_records(study: Study) -> check.ChainChecker:
     """Check the ledger of a study, and that it is the one of its records; raises RecordError for a bad place."""
-    _transcript(study)
-    chain, checker = paths.ledger(study.name), _checker(study)
+    _require_ledger(study)
+    chain, checker = paths.ledger(study.name), check.ChainChecker()
     again = "if the study changed since, run: parley ledger build"
     for height, (line, made) in enumerate(zip_longest(check.checked_lines(chain, checker), links(study))):
         if made is None:
@@ -135,18 +134,10 @@ def check_against_records(study: Study) -> check.ChainChecker:
     return checker
 
 
-def _checker(study: Study) -> check.ChainChecker:
-    """Return what checks a chain of a study, whose game may be the user's own."""
-    checker = check.ChainChecker()
-    checker.evidence[study.game.name] = study.game.evidence
-    return checker
-
-
-def _transcript(study: Study) -> Transcript:
-    """Return what the study's game gives the ledger; raises UsageError if it gives nothing."""
-    if (transcript := study.game.evidence.transcript) is None:
+def _require_ledger(study: Study) -> None:
+    """Raise UsageError if the study's game gives the ledger nothing."""
+    if not study.game.evidence.keeps_ledger:
         raise UsageError(f"{study.file}: its game, {study.game.name}, keeps no ledger")
-    return transcript
 
 
 def links(study: Study, strict: bool = False) -> Iterator[tuple[str, dict[str, Any], bytes]]:
@@ -154,18 +145,18 @@ def links(study: Study, strict: bool = False) -> Iterator[tuple[str, dict[str, A
 
     Raises as `build`.
     """
-    transcript = _transcript(study)
-    checker, difficulty = _checker(study), study.content.ledger.difficulty
+    _require_ledger(study)
+    checker = check.ChainChecker()
     records = read_records(played_part(study), strict)
     for simulation, summary in zip(records.simulations, records.summaries, strict=True):
         record = simulation.record(study.name)
         game = rebuild_game(record, summary)
         nodes = sorted((seat.name for seat in game.seats), key=by_number)
         try:
-            sessions = transcript.sessions(summary.outcome, read_trace(record))
+            sessions = game.evidence.sessions(summary.outcome, read_trace(record))
             for number, session in enumerate(sessions):
                 signed = sign_session(game.name, simulation.id, number, session)
-                block = make_block(signed, checker.blocks, checker.last or genesis(difficulty), difficulty)
+                block = make_block(signed, checker.blocks, checker.last)
                 line = check.block_line(block)
                 checker.add(line)  # a game of the user's own may tell of sessions that no chain can hold
                 row = {
@@ -179,7 +170,6 @@ def links(study: Study, strict: bool = False) -> Iterator[tuple[str, dict[str, A
                     "rounds": len({said.round for said in signed.utterances}),
                     "block_bytes": len(line),
                     **traffic(game.network, nodes, signed),
-                    "nonce": block["nonce"],
                     "hash": block["hash"],
                     "spec": simulation.condition.spec,
                     "id": simulation.id,

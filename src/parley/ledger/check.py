@@ -17,11 +17,10 @@ from pydantic import ValidationError
 from parley import paths
 from parley.errors import RecordError
 from parley.files import open_regular
-from parley.games.evidence import Evidence, Session, Utterance
-from parley.games.registry import GAMES
+from parley.games.evidence import Session, Utterance
 from parley.identity import canonical_json, digest
-from parley.ledger.block import Block, genesis, make_block, meets, sign_session
-from parley.study.study_file import LEDGER_FORMAT, MAX_DIFFICULTY
+from parley.ledger.block import GENESIS, Block, make_block, sign_session
+from parley.study.study_file import LEDGER_FORMAT
 from parley.text import every, limited_logger, one_line
 
 _log = limited_logger(__name__)
@@ -97,14 +96,9 @@ def parse_block(line: bytes) -> Block:
 class ChainChecker:
     """Takes the lines of a chain one after the other; the counts are of what was found good so far."""
 
-    evidence: dict[str, Evidence] = field(
-        default_factory=lambda: {name: game.evidence for name, game in GAMES.items()}
-    )  # of games by name, which check their verdicts; a chain names no code that would be run
     utterances: int = 0
     empty: int = 0  # blocks of deliberations that hung
-    unjudged: int = 0  # blocks of games that are not among `evidence`
-    last: str = ""  # hash of the last block
-    _difficulty: int | None = None
+    last: str = GENESIS  # hash of the last block
     _order: Order = field(default_factory=Order)
 
     @property
@@ -120,26 +114,21 @@ class ChainChecker:
             said = tuple(Utterance(one.round, one.agent, one.content) for one in block.utterances)
             session = Session(block.subject, agents, block.parameters, said, block.agreed, block.verdict)
             self._check_made(block, session)
-            self._check_verdict(block.game, session)
             self._order.add(block.simulation, block.session, block.subject, agents, block.agreed)
         except (ValueError, RecursionError) as error:
             what = "nested too deeply" if isinstance(error, RecursionError) else one_line(str(error), 200)
             raise ValueError(f"block {self.blocks}: {what}") from None
-        self._difficulty, self.last = block.difficulty, block.hash
+        self.last = block.hash
         self.utterances += len(block.utterances)
         self.empty += not block.agreed
-        self.unjudged += block.game not in self.evidence
         return block
 
     def _check_made(self, block: Block, session: Session) -> None:
         """Compare a block with the one that its session and the blocks before it give."""
-        if self._difficulty not in (None, block.difficulty):
-            raise ValueError(f"has the difficulty {block.difficulty}, and the blocks before have {self._difficulty}")
         if not block.agreed and block.utterances:
             raise ValueError("has utterances, and its deliberation hung")
         signed = sign_session(block.game, block.simulation, block.session, session)
-        previous = self.last or genesis(block.difficulty)
-        made = make_block(signed, self.blocks, previous, block.difficulty, (block.spoken, block.nonce))
+        made = make_block(signed, self.blocks, self.last, block.spoken)
         for key in ("height", "previous"):
             if getattr(block, key) != made[key]:
                 raise ValueError(f"does not follow the blocks before: another {key} should stand there")
@@ -163,17 +152,6 @@ class ChainChecker:
         for key in ("merkle_root", "hash"):
             if content[key] != made[key]:
                 raise ValueError(f"its {key} is not that of its content")
-        if not meets(block.hash, block.difficulty):
-            raise ValueError(f"its hash does not begin with {block.difficulty} zero bits, its difficulty")
-
-    def _check_verdict(self, game: str, session: Session) -> None:
-        if game not in self.evidence or (transcript := self.evidence[game].transcript) is None:
-            return
-        try:
-            transcript.check(session)
-        except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
-            reason = one_line(f"{type(error).__name__}: {error}", 100)
-            raise ValueError(f"its verdict cannot be compared with what was said ({reason})") from None
 
 
 def open_chain(path: Path) -> BinaryIO:
@@ -224,9 +202,7 @@ def _check_head(head: Path, checker: ChainChecker) -> None:
         )
     with open_chain(head) as file:
         head_found = file.read(_MAX_HEAD_BYTES)
-    # A chain without a block may have any difficulty.
-    lasts = [checker.last] if checker.blocks else [genesis(difficulty) for difficulty in range(MAX_DIFFICULTY + 1)]
-    if head_found not in [head_line(checker.blocks, last) for last in lasts]:
+    if head_found != head_line(checker.blocks, checker.last):
         raise RecordError(
             f"{head}: not the head of the chain beside it, which has {checker.blocks} blocks; "
             "blocks are missing or were added at its end, or one of both files is another chain's"

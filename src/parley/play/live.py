@@ -110,7 +110,7 @@ def answering_for(
         for model, entry in entries.items():
             if model not in places:
                 places[model] = stack.enter_context(temporary_engine(model, study.models_file, entry))
-        budget = stack.enter_context(paid(study, simulations, journals=False))
+        budget = stack.enter_context(paid(study, simulations))
         yield Answering(places, engine_timeout, budget)
 
 

@@ -39,23 +39,16 @@ def game_timeline(
     outcome: Mapping[str, Any] | None,
     trace: Sequence[Mapping[str, Any]],
     replies: Mapping[Place, Replied],
-    until: int | None = None,
 ) -> Timeline:
     """Return a game as agents by rounds: what it says of itself, and its replies where it says nothing.
 
     Where the game tells nobody apart, agents of another role than its first stand out. Without an `outcome`, or with
-    one that this version cannot read, replies are all there is; so they are in the rounds from `until` on, of a game
-    that is still played.
+    one that this version cannot read, replies are all there is.
     """
     timeline = by_replies = _of_replies(game, replies)
     if outcome is not None:
         with suppress(Exception):  # a game without one, code of the user's own, or a trace of another version
             timeline = game.evidence.timeline(outcome, trace)
-    if until is not None and timeline is not by_replies:
-        whole = {place: cell for place, cell in timeline.cells.items() if place[1] < until}
-        results = {number: text for number, text in timeline.results.items() if number < until}
-        marks = [mark for mark in timeline.marks if mark.round < until]
-        timeline = replace(timeline, cells=whole, marks=marks, results=results)
     if not timeline.framed:
         timeline = replace(timeline, framed=by_replies.framed, framed_label=by_replies.framed_label)
     agents = {**timeline.agents, **{name: name for name in by_replies.agents if name not in timeline.agents}}

@@ -252,18 +252,13 @@ def engine_places(entries: Mapping[str, ModelEntry], endpoints: Sequence[Path]) 
     return places | {name: service_of(name, entries[name]) for name in services}
 
 
-def paid(
-    study: Study, simulations: Sequence[Simulation], journals: bool = True
-) -> "AbstractContextManager[Budget | None]":
-    """Give what pays the requests of simulations to services; None if they make none, or the study has no budget.
-
-    Without `journals` they are played for somebody who watches, and recorded nowhere.
-    """
-    if study.content.budget is None or not any(each.condition.asks_services for each in simulations):
+def paid(study: Study, simulations: Sequence[Simulation]) -> "AbstractContextManager[Budget | None]":
+    """Give what pays the requests of simulations to services; None if they make none, or the study has no budget."""
+    if not any(each.condition.asks_services for each in simulations):
         return nullcontext()
     from parley.play.spending import budget_of  # which reads records; a scripted simulation has no use for it
 
-    return budget_of(study, journals) or nullcontext()
+    return budget_of(study) or nullcontext()
 
 
 async def play_simulation(

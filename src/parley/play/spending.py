@@ -1,10 +1,11 @@
 """What a study's services spent: its budget, and what its records and journals hold of it."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from parley import paths
-from parley.engine.service.budget import Account, Budget, Prices, budget_line, fits, read_spending, spent_line
+from parley.engine.service.budget import Account, Budget, Prices, budget_line
 from parley.errors import UsageError
 from parley.play.journal import journaled
 from parley.play.parquet import values
@@ -13,65 +14,60 @@ from parley.policies import Tokens
 from parley.study import Study
 
 
-def budget_of(study: Study, journals: bool = True) -> Budget | None:
-    """Return what pays the requests of this process to a study's services; None if the study has no budget.
-
-    Without `journals`, no reply appears in a journal.
-    """
+def budget_of(study: Study) -> Budget | None:
+    """Return what pays the requests of this process to a study's services; None if the study has no budget."""
     if study.content.budget is None:
         return None
-    path = paths.spent(study.name)
-    return Budget(study.name, path, study.content.budget, _prices(study), lambda: spent_before(study), journals)
-
-
-def spending_line(study: Study, goes_on: bool = False) -> str | None:
-    """Return what a study spent of its budget, in words; None if it has none. Changes nothing.
-
-    What is spent while a run `goes_on` is told by its process every few seconds; else it is counted from records and
-    journals, which have all of it. Raises RecordError or JournalError for a file that cannot be read.
-    """
-    if (limits := study.content.budget) is None:
-        return None
-    path = paths.spent(study.name)
-    found = read_spending(path)
-    if not (goes_on and path.exists()):
-        found.spent = spent_before(study)
-    return f"budget: {budget_line(limits, found.spent, _prices(study))}"
-
-
-def refused_line(study: Study) -> str | None:
-    """Return in words that the budget has no room for the request that was refused last; None if it has."""
-    if (limits := study.content.budget) is None:
-        return None
-    # What was refused may have been asked by a configuration that the study no longer has.
-    used = {model for condition in study.conditions for model in condition.models}
-    found, prices = read_spending(paths.spent(study.name)), _prices(study)
-    request = found.refused
-    if request is None or request[0] not in used or fits(limits, found.spent, [request], prices):
-        return None
-    return spent_line(study.name, limits, found.spent, request, prices)
+    lock = paths.budget_lock(study.name)
+    return Budget(study.name, lock, study.content.budget, _prices(study), Spending(study).count)
 
 
 def _prices(study: Study) -> Prices:
     return {name: entry.price for name, entry in study.models.items()}
 
 
-def spent_before(study: Study) -> Account:
-    """Return what services used by a study's records, its journals and the file of its budget.
+class Spending:
+    """What services used by a study's records and journals; each file is read again only if it changed.
 
-    Former configurations count, too. Raises RecordError or JournalError for a file that cannot be read.
+    Former configurations count, too. Changes nothing.
     """
-    account = read_spending(paths.spent(study.name)).unrecorded
-    records, journals = paths.simulations(study.name), paths.journals(study.name)
-    for path in sorted(records.rglob("*.parquet")):
-        for model, tokens in _of_record(path):
-            account.add(model, tokens)
-    for path in sorted(journals.rglob("*.jsonl")):
-        record = (records / path.relative_to(journals)).with_suffix(".parquet")
-        if not record.exists():  # else the process died right after it wrote the record
-            for model, tokens in _of_journal(study, path, record):
+
+    def __init__(self, study: Study) -> None:
+        self._study = study
+        self._files: dict[Path, tuple[int, Account]] = {}  # when one was changed last, and what it holds
+
+    def line(self) -> str | None:
+        """Return what the study spent of its budget, in words; None if it has none. Raises as `count`."""
+        if (limits := self._study.content.budget) is None:
+            return None
+        return f"budget: {budget_line(limits, self.count(), _prices(self._study))}"
+
+    def count(self) -> Account:
+        """Return what was used so far; raises RecordError or JournalError for a file that cannot be read."""
+        records, journals = paths.simulations(self._study.name), paths.journals(self._study.name)
+        by_record: dict[Path, Account] = {}
+        # Journals first: that of a game which ends meanwhile goes when its record is there, which then counts.
+        for path in sorted(journals.rglob("*.jsonl")):
+            record = (records / path.relative_to(journals)).with_suffix(".parquet")
+            with suppress(FileNotFoundError):
+                by_record[record] = self._of(path, record)
+        for path in sorted(records.rglob("*.parquet")):
+            by_record[path] = self._of(path, path)
+        total = Account()
+        for account in by_record.values():
+            for model, tokens in account.items():
+                total.add(model, tokens)
+        return total
+
+    def _of(self, path: Path, record: Path) -> Account:
+        """Return what a record holds, or the journal of one; raises FileNotFoundError if it is gone."""
+        modified = path.stat().st_mtime_ns
+        if path not in self._files or self._files[path][0] != modified:
+            account = Account()
+            for model, tokens in _of_record(path) if path == record else _of_journal(self._study, path, record):
                 account.add(model, tokens)
-    return account
+            self._files[path] = modified, account
+        return self._files[path][1]
 
 
 _COLUMNS = ("player", "prompt_tokens", "completion_tokens", "cached_tokens")

@@ -13,7 +13,6 @@ from pydantic import Field
 from parley.errors import UsageError
 from parley.identity import digest
 from parley.policies import Ask, Completion
-from parley.text import one_line
 from parley.text.yamlfile import StrictModel, is_slug
 
 if TYPE_CHECKING:
@@ -40,7 +39,6 @@ class PolicyKind:
     """
 
     name: str
-    summary: str
     roles: tuple[str, ...] = ()  # who may be played by it; () is everyone
     Parameters: type[PolicyParameters] = PolicyParameters
     rule: Callable[..., Mapping[str, Any]] | None = None  # (view, generator, given)
@@ -66,7 +64,7 @@ class PolicyKind:
 
 _LONGEST_KIND = 50
 
-LLM = PolicyKind("llm", "A language model with the game's prompts.")
+LLM = PolicyKind("llm")  # a language model with the game's prompts
 
 
 class ImportedGames(PolicyParameters):
@@ -91,7 +89,6 @@ def _played_elsewhere(view: Any, rng: "np.random.Generator", given: ImportedGame
 # Stands for whoever played a game elsewhere; every game has it.
 IMPORTED = PolicyKind(
     "imported",
-    "A player of a game that was played elsewhere; made by `parley import`.",
     Parameters=ImportedGames,
     rule=_played_elsewhere,
     unlabeled=("source", "files"),
@@ -109,12 +106,11 @@ def scripted_kind(
     roles: tuple[str, ...] = (),
     **more: Any,
 ) -> PolicyKind:
-    """Return the kind of a rule (view, generator, parameters): its name, and the first line of its docstring.
+    """Return the kind of a rule (view, generator, parameters), by its name.
 
     `more` are what else a PolicyKind has: `beyond`, `needs`, `misfit`.
     """
-    summary = one_line((rule.__doc__ or "").splitlines()[0])
-    return PolicyKind(rule.__name__, summary, roles, parameters, rule, **more)
+    return PolicyKind(rule.__name__, roles, parameters, rule, **more)
 
 
 def policy_table(*kinds: PolicyKind) -> dict[str, PolicyKind]:

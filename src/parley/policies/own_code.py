@@ -341,9 +341,7 @@ class PluginParameters(PolicyParameters):
 def plugin_kind(name: str, folder: Path) -> PolicyKind:
     """Return the policy `module:attribute` of a study in `folder`, of which nothing is run; raises as `source_of`."""
     code = source_of(name, folder).sha256
-    return PolicyKind(
-        name, "A policy of your own.", Parameters=PluginParameters, fingerprint=code, folder=folder.resolve()
-    )
+    return PolicyKind(name, Parameters=PluginParameters, fingerprint=code, folder=folder.resolve())
 
 
 def load_plugin(policy: ChosenPolicy, llm: Policy | None) -> Policy:

@@ -24,10 +24,9 @@ def screenful(snapshot: Snapshot, console: Console) -> SegmentLines:
     width, height = console.width, max(console.height - 1, 1)
     title, *more = summary(snapshot, width, min(_MAX_PROBLEMS, max(height // 6, 1)))
     first = Table.grid(padding=(0, 2, 0, 0))
-    bar = ProgressBar(
-        total=max(snapshot.total, 1), completed=snapshot.finished, width=min(width - title.cell_len - 2, 40)
-    )
-    first.add_row(title, *([bar] if bar.width >= 5 else []))
+    room = min(width - title.cell_len - 2, 40)
+    bar = ProgressBar(total=max(snapshot.total, 1), completed=snapshot.finished, width=room)
+    first.add_row(title, *([bar] if room >= 5 else []))
     lines = console.render_lines(Group(first, *more), pad=False)
     if (below := height - len(lines)) >= 3 and len(snapshot.cells) > 1:
         lines += console.render_lines(_conditions(snapshot.cells, below, width), pad=False)

@@ -10,7 +10,7 @@ from pathlib import Path
 from parley import paths
 from parley.engine.weights import model_marker
 from parley.errors import JournalError, RecordError
-from parley.play.spending import spending_line
+from parley.play.spending import Spending
 from parley.progress.snapshot import (
     DONE,
     FAILED_STAGE,
@@ -28,7 +28,7 @@ from parley.study.frozen import planned_report
 from parley.text import one_line
 
 _RATE_SECONDS = 120.0  # from which the speed is worked out
-_SPENT_SECONDS = 5.0  # how often it is looked at while something is played
+_SPENT_SECONDS = 5.0  # how often it is looked at
 IDLE = "nothing is played now"
 PLANNING = "planning the jobs"
 
@@ -48,12 +48,13 @@ class Progress:
         if not study.game.evidence.keeps_ledger:
             del plans["ledger"]
         self._stamps = {stage: paths.stamp(study.name, stage, plan) for stage, plan in plans.items()}
+        self._spending = Spending(study)
         self._spent: str | None = None
-        self._spent_at: tuple[bool, float] | None = None
+        self._spent_read = float("-inf")
 
     def look(self, last: bool = False) -> Snapshot:
         """Return the study as it is now; in the `last` look of the run of this process, nothing goes on."""
-        now, last = self._clock(), last and self._is_own
+        now, ends = self._clock(), last and self._is_own
         states = self._states.look(now)
         run = next((state for state in reversed(states) if state.stage == RUN and state.alive), None)
         if self._is_own and run is None:
@@ -61,11 +62,11 @@ class Progress:
         self._count(states)
         rates = _rates(states, now)
         left = any(cell.left for cell in self._cells)
-        players = [state for state in states if state.stage == PLAY and state.alive] if left and not last else []
+        players = [state for state in states if state.stage == PLAY and state.alive] if left and not ends else []
         servers = [*{state.endpoint: state for state in states if state.stage == SERVE}.values()]  # the last of each
 
         def stage(name: str, mark: Path, kind: str, model: str = "") -> Stage:
-            return _stage(name, mark, [s for s in states if (s.stage, s.model) == (kind, model)], now, last)
+            return _stage(name, mark, [s for s in states if (s.stage, s.model) == (kind, model)], now, ends)
 
         engines = _engine_stages(servers, now, max((state.replied for state in states), default=0.0))
         after = [stage(name, mark, name) for name, mark in self._stamps.items()]
@@ -86,8 +87,8 @@ class Progress:
             rates=rates if players else None,
             left=seconds_left(self._cells, now) if players else None,
             silent=max(now - max(state.last for state in at_work), 0.0) if players and not loading else None,
-            spent=self._what_was_spent(now, bool(players)),
-            note=ended if last else self._note(run, works),
+            spent=self._what_was_spent(now, last),
+            note=ended if ends else self._note(run, works),
             over=all(stage.state == DONE for stage in [playing, *after]),
         )
 
@@ -114,13 +115,11 @@ class Progress:
             return ""
         return IDLE if run is None and not self._is_own else PLANNING
 
-    def _what_was_spent(self, now: float, goes_on: bool) -> str | None:
-        # Where nobody spends, all records and journals are read: once, until there are more.
-        at = (goes_on, now // _SPENT_SECONDS if goes_on else sum(len(cell.finished) for cell in self._cells))
-        if at != self._spent_at:
-            self._spent_at = at
+    def _what_was_spent(self, now: float, last: bool) -> str | None:
+        if last or now - self._spent_read >= _SPENT_SECONDS:
+            self._spent_read = now
             try:
-                self._spent = spending_line(self._study, goes_on)
+                self._spent = self._spending.line()
             except (RecordError, JournalError) as error:
                 self._spent = one_line(str(error), 200)
         return self._spent
@@ -184,13 +183,13 @@ def _engine_stages(servers: Iterable[ProcessState], now: float, replied: float) 
     return sorted(stages.values(), key=lambda stage: stage.state == RUNNING)
 
 
-def _stage(name: str, mark: Path, states: Sequence[ProcessState], now: float, last: bool) -> Stage:
+def _stage(name: str, mark: Path, states: Sequence[ProcessState], now: float, ends: bool) -> Stage:
     """Return a stage: a file says that it is done, its process that it runs, failed, or how long it took."""
     state = states[-1] if states else None
     if mark.exists():
         return Stage(name, DONE, None if state is None or state.ended is None else state.ended - state.began)
     if state is None or (state.ended is not None and not state.error):  # by hand, of what was there
         return Stage(name, TO_DO)
-    if state.alive and not last:
+    if state.alive and not ends:
         return Stage(name, RUNNING, max(now - state.began, 0.0))
     return Stage(name, FAILED_STAGE)

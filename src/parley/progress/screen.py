@@ -13,11 +13,12 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from parley.play.changes import changes_of, former_lines
+from parley.play.stale_records import simulation_files
 from parley.progress.display import PlainLines, plain_line, screenful, summary
 from parley.progress.follow import Progress
 from parley.progress.snapshot import Snapshot
 from parley.study import Study
+from parley.text import counted
 
 _SHARE = 0.1  # of the time, at most, goes into looking and drawing
 _DRAW_SECONDS = 0.5
@@ -116,12 +117,10 @@ class Screen:
 
 def status(study: Study) -> Iterator[str]:
     """Yield lines for a person: counts, replies, pace and time left, what was spent, problems, stages."""
-    snapshot, former = Progress(study).look(), [*former_lines(changes_of(study))]
-    first, *more = (line.plain for line in summary(snapshot))
+    first, *more = (line.plain for line in summary(Progress(study).look()))
     yield first
-    yield from former
-    if former:
-        yield f"what changed: parley diff {study.file}"
+    if former := _former_records(study):
+        yield f"{counted(former, 'record')} of former configurations; parley prune {study.file} lists them"
     yield from more
 
 
@@ -137,7 +136,7 @@ def status_values(study: Study) -> dict[str, Any]:
         "replies": replies,
         "unusable": unusable,
         "seconds_left": snapshot.left,
-        "former_records": sum(changes_of(study).former.values()),
+        "former_records": _former_records(study),
         "problems": [asdict(problem) for problem in snapshot.problems],
         "stages": [asdict(stage) for stage in snapshot.stages],
         "conditions": [
@@ -146,6 +145,12 @@ def status_values(study: Study) -> dict[str, Any]:
             for cell in snapshot.cells
         ],
     }
+
+
+def _former_records(study: Study) -> int:
+    """Return how many records are of conditions or seeds that the study no longer has."""
+    current = {simulation.record(study.name) for simulation in study.simulations()}
+    return sum(not file.is_journal and file.path not in current for file in simulation_files(study.name))
 
 
 def watch(study: Study, stream: TextIO | None = None) -> None:

@@ -6,7 +6,7 @@ import pandas as pd
 
 from parley.analysis.questions import ALIKE, DIFFERS, FEW, LINES, NO_PAIRS, OPEN, SMALLER
 from parley.games.base import Game
-from parley.report.html import ReportLinks, Row, estimate, p_text
+from parley.report.html import Row, estimate, p_text
 from parley.statistics.stats import CONFIDENCE
 from parley.study import Study
 from parley.study.comparisons import BOTH, labels_of, value_text
@@ -25,9 +25,7 @@ _WORDS = {
 }
 
 
-def largest_differences(
-    contrasts: pd.DataFrame, by: Sequence[str], game: type[Game], links: ReportLinks
-) -> list[dict[str, str]]:
+def largest_differences(contrasts: pd.DataFrame, by: Sequence[str], game: type[Game]) -> list[str]:
     """Return what differs most as sentences: of the game's first outcome, else of anything, by the smallest p."""
     sure = contrasts[(contrasts["p_holm"] < 1 - CONFIDENCE) & (contrasts["kind"] != "comparison")]
     first = sure[sure["what"] == game.outcomes[0].name]
@@ -37,8 +35,7 @@ def largest_differences(
     for row in chosen.to_dict("records"):
         where = axes_text({axis: row[axis] for axis in varying if row[axis] != ""}).replace(" -> ", " → ")
         size = counted(row["pairs"], "pair") if row["pairs"] else "not paired"
-        sentence = f"{difference_text(row, game)}{f', at {where}' if where else ''}; {size}."
-        sentences.append({"sentence": sentence, "link": links.contrast(row)})
+        sentences.append(f"{difference_text(row, game)}{f', at {where}' if where else ''}; {size}.")
     return sentences
 
 

@@ -25,7 +25,7 @@ from parley.report.answers import (
     verdict,
     with_limits,
 )
-from parley.report.html import ReportLinks, Row, interval_text
+from parley.report.html import Row, interval_text
 from parley.study import Study
 from parley.study.comparisons import Comparison, labels_of, question_text, value_text
 from parley.study.frozen import frozen_lacks
@@ -42,7 +42,6 @@ def boxes(
     study: Study,
     tables: Mapping[str, pd.DataFrame],
     compared: Iterable[tuple[Comparison, Pairs | None]],
-    links: ReportLinks,
 ) -> list[dict[str, Any]]:
     """Return for each question its text, what each row of the table `questions` answers, and what agents read.
 
@@ -64,7 +63,6 @@ def boxes(
             "picture": picture(row, study, sides_told(study, comparison)),
             "paper": [lines[place] for place in rows_beside(study, comparison, tables["paper"])],
             "games": list(_examples(pairs)) if pairs else [],
-            "links": links.question(comparison),
             "discordant": discordant_text(row),
             "together": with_limits(row, study.game, "together"),
         }

@@ -240,8 +240,6 @@ def _statistics(study: Study, tables: Mapping[str, pd.DataFrame], cite: Citation
         sentences.append(
             f"Rates over several axes were compared by McNemar's test for clustered pairs {cite('durkalski2003')}."
         )
-    if len(tables["quality"]):
-        sentences.append(f"Slopes of agreed on initial values have HC3 standard errors {cite('mackinnon1985')}.")
     return " ".join(sentences)
 
 

@@ -1,15 +1,12 @@
 """The `report` stage: one HTML page of a study: the question and the answer, figures, tables, methods, provenance.
 
-Links lead to files beside it. The same records, files and commits give the same bytes. Several studies of one game
-come onto one page: their outcomes beside each other, and what differs between them.
+Links lead to files beside it. The same records, files and commits give the same bytes.
 """
 
 import base64
 import json
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +15,18 @@ from markupsafe import Markup
 
 from parley import paths
 from parley.analysis import tables
-from parley.analysis.conditions import outcomes_of
 from parley.analysis.made_by import answered_as, read_made_by
 from parley.analysis.questions import all_pairs
 from parley.analysis.registration import with_registration
-from parley.errors import RecordError, UsageError
+from parley.errors import RecordError
 from parley.files import read_regular, write_atomically
 from parley.games.figure_kinds import KINDS
 from parley.play.record_store import left_out_of_tables, usable_part
 from parley.report import methods, overview
 from parley.report.answers import largest_differences
 from parley.report.boxes import boxes
-from parley.report.html import HtmlColumn, HtmlTable, ReportLinks, downloads, page, table, words
-from parley.report.sections import all_tables, rate_text
+from parley.report.html import ReportLinks, downloads, page
+from parley.report.sections import all_tables
 from parley.report.warned import warnings
 from parley.study import Study
 from parley.study.frozen import frozen_state
@@ -63,8 +59,8 @@ def report(study: Study, explored: bool = False) -> Path:
         made_by=lambda stage: f"parley {stage} {paths.study_argument(study.file)}",
         frozen=frozen_state(study.whole),
         beside=companion_lines(study.whole),
-        boxes=boxes(study, made, all_pairs(made["simulations"], study), links),
-        differences=largest_differences(made["contrasts"], by, study.game, links),
+        boxes=boxes(study, made, all_pairs(made["simulations"], study)),
+        differences=largest_differences(made["contrasts"], by, study.game),
         warned=list(warnings(study, made, made_by, left_out)),
         figures=list(_figures(study)),
         files=lambda *names: downloads(path, [paths.table(study.name, name, end) for name in names for end in _ENDS]),
@@ -75,7 +71,7 @@ def report(study: Study, explored: bool = False) -> Path:
         parameters=methods.parameters(study, by),
         models=methods.models_used(study, answered_as(study, made_by.answered)),
         provenance=methods.provenance(made_by),
-        explorer=links.start,
+        explorer=links.there,
     )
     write_atomically(path, lambda file: file.write(html.encode()))
     return path
@@ -96,7 +92,7 @@ def _tables(study: Study) -> dict[str, pd.DataFrame]:
 
 _SHOWN = (
     *("simulations", "conditions", "rates", "quantities", "questions", "contrasts", "noise", "times", "endings"),
-    *("quality", "reactions", "behaviors", "margins", "players", "achievable", "regret", "decision_rates"),
+    *("reactions", "behaviors", "margins", "players", "achievable", "regret", "decision_rates"),
     *("equal_cost", "votes", "conformity", "forks", "paper"),
 )
 
@@ -134,79 +130,3 @@ def _uri(study: Study, name: str) -> Markup:
     except OSError:
         raise RecordError(f"{path}: no such figure; run: parley figures") from None
     return Markup("data:image/svg+xml;base64," + base64.b64encode(svg).decode("ascii"))
-
-
-def compare(studies: Sequence[Study], path: Path | None = None) -> Path:
-    """Write one page that sets studies beside each other, and return its path: beside the first one's report.
-
-    Raises UsageError unless they are at least two studies of one game with names of their own, RecordError if a table
-    or a record is missing, or the disk refuses.
-    """
-    _check(studies)
-    path = path or paths.compared([study.name for study in studies])
-    made = {study.name: tables.read_table(study.name, "conditions") for study in studies}
-    described = {study.name: _described(study) for study in studies}
-    names = dict.fromkeys(name for each in described.values() for name in each)
-    facts = [{"what": name, **{study: each.get(name, "-") for study, each in described.items()}} for name in names]
-    differing = [row for row in facts if len({row[study.name] for study in studies}) > 1]
-    html = page(
-        "report/compare.html",
-        "report",
-        title=f"{', '.join(study.name for study in studies[:-1])} and {studies[-1].name} compared",
-        studies=[(study, overview.study_sentence(study, made[study.name])) for study in studies],
-        reports={
-            s.name: os.path.relpath(file, path.parent) for s in studies if (file := paths.report(s.name)).is_file()
-        },
-        outcomes=_outcomes(studies, made, path),
-        differing=table("differing", differing, words("what", "what"), *(words(s.name, s.name) for s in studies)),
-        same=[(row["what"], row[studies[0].name]) for row in facts if row not in differing],
-        command=f"parley report --compare {' '.join(paths.study_argument(study.file) for study in studies)}",
-    )
-    write_atomically(path, lambda file: file.write(html.encode()))
-    return path
-
-
-def _check(studies: Sequence[Study]) -> None:
-    names = [study.name for study in studies]
-    if len(set(names)) < max(2, len(names)):
-        raise UsageError("--compare: name at least two studies, each once: parley report --compare demo other")
-    for study in studies[1:]:
-        if study.game.name != studies[0].game.name:
-            raise UsageError(
-                f"--compare: {studies[0].name} is of the game {studies[0].game.name}, {study.name} of "
-                f"{study.game.name}; choose studies of one game"
-            )
-
-
-def _outcomes(studies: Sequence[Study], made: Mapping[str, pd.DataFrame], path: Path) -> HtmlTable:
-    """Return how the simulations of each condition of each study ended; conditions that several have come first."""
-    outcomes = outcomes_of(pd.concat(made.values(), ignore_index=True), studies[0].game)
-    axes = list(dict.fromkeys(axis for study in studies for axis in study.axes))
-    groups: dict[tuple[str, ...], list[dict[Any, Any]]] = {}
-    for study in studies:
-        links, folder = ReportLinks(study), os.path.relpath(paths.report(study.name).parent, path.parent)
-        for row in made[study.name].to_dict("records"):
-            values: dict[Any, Any] = {axis: row.get(axis, "") for axis in axes}
-            address = links.simulations([row[axis] for axis in study.axes])
-            row |= values | {"study": study.name, "link": address and f"{folder}/{address}"}
-            groups.setdefault(tuple(map(str, values.values())), []).append(row)
-    together = sorted(groups.values(), key=lambda rows: len(rows) == 1)
-    return table(
-        "outcomes",
-        [row for rows in together for row in rows],
-        words("study", "study"),
-        HtmlColumn("simulations", "simulations", link="link"),
-        *(HtmlColumn(o.label, partial(rate_text, outcome=o.name)) for o in outcomes),
-        by=axes,
-    )
-
-
-def _described(study: Study) -> dict[str, str]:
-    values = {axis: dict.fromkeys(str(each.axes[axis]) for each in study.conditions) for axis in study.axes}
-    return {
-        **{name: value for name, value in methods.facts(study) if name not in ("Study", "Study file")},
-        **{f"axis {axis}": ", ".join(each) for axis, each in values.items()},
-        **{f"parameter {name}": value for name, value in methods.parameters(study, study.axes)},
-        **{f"model {name}": value for name, value in methods.models_used(study, {})},
-        **{name: "; ".join(each) for name, each in methods.provenance(read_made_by(study))},
-    }

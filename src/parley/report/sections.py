@@ -46,13 +46,12 @@ def all_tables(study: Study, made: Mapping[str, pd.DataFrame], links: ReportLink
         "endings": ending_table(made["simulations"], by),
         "rates": rate_table(made["rates"], by, game),
         "means": mean_table(made["quantities"], by, game),
-        "contrasts": contrast_table(made["contrasts"], by, game, links),
+        "contrasts": contrast_table(made["contrasts"], by, game),
         "forks": _fork_table(made["forks"], game),
         "noise": _noise_table(made["noise"], by, game),
         "margins": margin_table(made["margins"], game),
         "paper": table("paper", [{"line": line} for line in paper_lines(made["paper"], game)], words("what", "line")),
         "times": time_table(made["times"], by, game),
-        "quality": _quality_table(made["quality"], by),
         "players": player_table(made["players"], by, game),
         "behaviors": behavior_table(made["behaviors"], by, game),
         "reactions": reaction_table(made["reactions"], by, game),
@@ -81,7 +80,12 @@ def condition_table(
         *([words("threat model", "threat_model")] if several else []),
         HtmlColumn("simulations", simulations_text, link="link"),
         *(
-            HtmlColumn(o.label, partial(rate_text, outcome=o.name), partial(_rate_count, of=o.name), f"{o.name}_link")
+            HtmlColumn(
+                o.label,
+                estimate(f"{o.name}_rate", ".0%", f"{o.name}_low", f"{o.name}_high"),
+                partial(_rate_count, of=o.name),
+                f"{o.name}_link",
+            )
             for o in outcomes
         ),
         HtmlColumn("median rounds", lambda row: "-" if pd.isna(row["median_rounds"]) else f"{row['median_rounds']:g}"),
@@ -93,11 +97,6 @@ def condition_table(
         *([degenerate] if RATE in conditions else []),
         by=by,
     )
-
-
-def rate_text(row: Row, outcome: str) -> str:
-    """Return the rate of an outcome with its interval, from a row of the table `conditions`."""
-    return estimate(f"{outcome}_rate", ".0%", f"{outcome}_low", f"{outcome}_high")(row)
 
 
 def _rate_count(row: Row, of: str) -> str:
@@ -157,10 +156,10 @@ def _measure_table(
     """Return the rows that are of any simulation, those of one measure together."""
     there = rows[rows["simulations"] > 0]
     together = [row for each in known for row in there[there[name] == each].to_dict("records")]
-    return table(id, together, words("what", lambda row: measure_label(known[row[name]])), value, by=by, first=1)
+    return table(id, together, words("what", lambda row: _label(known[row[name]])), value, by=by, first=1)
 
 
-def measure_label(measure: Any) -> str:
+def _label(measure: Any) -> str:
     """Return what is measured, with its unit if it has one."""
     return f"{measure.label} ({measure.unit})" if getattr(measure, "unit", "") else str(measure.label)
 
@@ -168,7 +167,7 @@ def measure_label(measure: Any) -> str:
 # What differs
 
 
-def contrast_table(contrasts: pd.DataFrame, by: Sequence[str], game: type[Game], links: ReportLinks) -> HtmlTable:
+def contrast_table(contrasts: pd.DataFrame, by: Sequence[str], game: type[Game]) -> HtmlTable:
     """Return the contrasts with the smallest p, at most MAX_CONTRASTS; `total` says how many there are."""
     order = contrasts.sort_values("p", kind="stable", na_position="last").head(MAX_CONTRASTS)
     labels = labels_of(game)
@@ -202,10 +201,10 @@ def contrast_table(contrasts: pd.DataFrame, by: Sequence[str], game: type[Game],
 
     return table(
         "contrasts",
-        [{**row, "link": links.contrast(row)} for row in order.to_dict("records")],
+        order.to_dict("records"),
         words("what", what),
         words("compared", compared),
-        HtmlColumn("pairs", pairs, discordant_text, link="link"),
+        HtmlColumn("pairs", pairs, discordant_text),
         HtmlColumn("from → to", partial(values_text, game=game), of_all),
         HtmlColumn("difference", partial(change_text, game=game), noise),
         p_column("p", "p", "test"),
@@ -324,18 +323,6 @@ def _fork_table(forks: pd.DataFrame, game: type[Game]) -> HtmlTable:
     )
 
 
-def _quality_table(quality: pd.DataFrame, by: Sequence[str]) -> HtmlTable:
-    return table(
-        "quality",
-        quality.to_dict("records"),
-        HtmlColumn("agreed", "simulations"),
-        HtmlColumn("slope", estimate("slope", ".3g", "slope_low", "slope_high")),
-        HtmlColumn("bias", estimate("bias", "+.3g", "bias_low", "bias_high")),
-        HtmlColumn("about the line", lambda row: "-" if pd.isna(row["residual"]) else f"{row['residual']:.3g}"),
-        by=by,
-    )
-
-
 def player_table(players: pd.DataFrame, by: Sequence[str], game: type[Game]) -> HtmlTable:
     """Return the shares of players that play beside others, in percent, and differences in percentage points."""
     labels = labels_of(game) | {measure.name: measure.label for measure in game.evidence.measures}
@@ -391,7 +378,7 @@ def reaction_table(reactions: pd.DataFrame, by: Sequence[str], game: type[Game])
     return table(
         "reactions",
         compared.to_dict("records"),
-        words("measure", lambda row: measure_label(measures[row["what"]])),
+        words("measure", lambda row: _label(measures[row["what"]])),
         words("compared with", "without"),
         HtmlColumn(
             "pairs",

@@ -82,7 +82,7 @@ def _fork_of(path: Path, described: Any, seed: int) -> Fork:
 def _player_of(game: type[Game], group: Mapping[str, Any], prompts: Mapping[Any, Any]) -> Player:
     """Return what plays a group as a record describes it; code of the user's own is neither needed nor run."""
     if "code_sha256" in group:
-        kind = PolicyKind(group["policy"], "", Parameters=PluginParameters, fingerprint=group["code_sha256"])
+        kind = PolicyKind(group["policy"], Parameters=PluginParameters, fingerprint=group["code_sha256"])
     else:
         kind = find_kind(game.policies, group["policy"])
     policy = ChosenPolicy(kind, kind.Parameters.model_validate(group.get("parameters", {})))

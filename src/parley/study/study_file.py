@@ -154,18 +154,11 @@ _Numbered = Annotated[dict[Literal["independent"], _Positive], Field(min_length=
 _Arm = Annotated[Literal["independent", "self_correction", "placebo"] | _Numbered, ByForm()]
 
 LEDGER_FORMAT = 2  # of a block: chains of another are made anew from the records
-MAX_DIFFICULTY = 24  # 17 million hashes for a block: half a minute
 
 
 class LedgerSettings(StrictModel):
     """How the ledger of a study is made; not part of any identity."""
 
-    difficulty: int = Field(
-        default=0,
-        ge=0,
-        le=MAX_DIFFICULTY,
-        description="Proof of work: zero bits that the hash of each block begins with; each doubles the work.",
-    )
     block_limit: Annotated[int, Field(ge=1)] | None = Field(
         default=None,
         exclude_if=lambda limit: limit is None,
@@ -418,7 +411,7 @@ class StudyFile(FileModel):
     figures: dict[str, Annotated[list[Drawn], Field(min_length=1)]] = Field(
         default_factory=dict,
         description="Which simulations figures of single ones show, by the name of the figure (trajectories, "
-        "timeline, network); not part of the identity.",
+        "timeline); not part of the identity.",
     )
     ledger: LedgerSettings = Field(
         default=LedgerSettings(),

@@ -14,12 +14,11 @@ from shlex import quote
 from typing import Any
 
 from parley import paths
-from parley.errors import BudgetError, ParleyError, RecordError, UsageError
+from parley.errors import ParleyError, RecordError, UsageError
 from parley.files import hold_lock, refuse_links, remove_leftovers
 from parley.play.forks import check_parents
 from parley.play.pausing import clear_pauses
 from parley.play.record_store import recall_left_out
-from parley.play.spending import refused_line
 from parley.study import Study, load_study
 from parley.study.frozen import report_plan
 from parley.study.load import RunPlan, changed_since, check_alone, companions, plan_of, require_plan, run_plan
@@ -210,7 +209,7 @@ def on_error(run: Run) -> None:
         stopped, changed = stopped_line(), changed_since(run.study, run.plan)
         if not stopped and not changed:
             report_played(run.study)
-        for line in [stopped] if stopped else [refused_line(run.study), refusal_line(), changed]:
+        for line in [stopped] if stopped else [refusal_line(), changed]:
             if line:
                 _log.error("%s", line)
 
@@ -256,7 +255,7 @@ def refuse_to_replace(records: Iterable[str]) -> None:
 
 
 def require_means(study: Study, records: Collection[str], here: bool) -> None:
-    """Raise UsageError or BudgetError if `records` cannot be played; warn of models that are slow `here`."""
+    """Raise UsageError if `records` cannot be played; warn of models that are slow `here`."""
     simulations = [s for s in study.simulations() if str(s.record(study.name)) in records]
     if models := sorted({model for simulation in simulations for model in simulation.condition.models}):
         # With an HTTP client, and here with all that a server needs, which no other start of Snakemake does.
@@ -265,8 +264,6 @@ def require_means(study: Study, records: Collection[str], here: bool) -> None:
         for name in models:
             if study.models[name].is_service:
                 service_of(name, study.models[name])
-        if (spent := refused_line(study)) is not None:
-            raise BudgetError(spent)
         if here:
             from parley.engine.server import slowness
 

@@ -45,7 +45,7 @@ def number(agent: str, in_round: int) -> int:
     return 1000 * int(agent.removeprefix("agent_")) + in_round
 
 
-TELLTALE = ChosenPolicy(PolicyKind("telltale", "of a test", rule=telltale), PolicyParameters())
+TELLTALE = ChosenPolicy(PolicyKind("telltale", rule=telltale), PolicyParameters())
 
 
 @settings(max_examples=40)

@@ -200,7 +200,7 @@ def test_what_protocols_and_rules_exclude_is_refused_in_one_line(study_factory: 
 
 # Which populations the paper allows
 
-OWN = ChosenPolicy(PolicyKind("mine:Policy", "", fingerprint="0" * 64), PolicyParameters())
+OWN = ChosenPolicy(PolicyKind("mine:Policy", fingerprint="0" * 64), PolicyParameters())
 
 
 def chosen(name: str, **given: Any) -> ChosenPolicy:

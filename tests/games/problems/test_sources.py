@@ -69,9 +69,7 @@ def test_the_label_tells_kind_and_what_is_not_as_usual_and_can_stand_in_a_path(e
 
 REFUSED: list[tuple[Any, str]] = [
     ("gsm", "study.yaml: problems: 'gsm': unknown problems; did you mean 'gsm8k'?"),
-    *((kind, f"problems: {{'kind': '{kind}'}}: add path, or repo and revision") for kind in ("gsm8k", "delidata")),
-    ({"kind": "gsm8k", "repo": "a/b"}, "repo and revision belong together"),
-    ({"kind": "gsm8k", "repo": "a/b", "revision": "0" * 40, "path": "x"}, "two places"),
+    *((kind, f"problems: {{'kind': '{kind}'}}: add path") for kind in ("gsm8k", "delidata")),
     *(({"kind": kind, "path": "nul\0"}, "no such file or folder") for kind in ("gsm8k", "delidata", "policies")),
     ({"kind": "gsm8k", "path": "x" * 3_000}, "no such file or folder; relative paths start at"),
 ]
@@ -114,7 +112,7 @@ def test_identity_holds_no_place_and_is_read_back(every_kind: dict[str, Any], gs
         source = read(written)
         dumped = source.model_dump(mode="json")
         assert str(gsm8k) not in json.dumps(dumped)
-        assert not {"path", "repo", "revision"} & set(dumped)
+        assert "path" not in dumped
         assert ("sha256" in dumped) != ("version" in dumped)
         again = read(dumped)
         assert (again.model_dump(mode="json"), again.label) == (dumped, source.label)

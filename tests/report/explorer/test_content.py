@@ -13,7 +13,7 @@ from parley.play.journal import Entry
 from parley.play.matrix import AGAIN, FAILED
 from parley.policies import Ask, Completion
 from parley.report.explorer.game import Attempt, replies_of
-from parley.report.explorer.index import index_content, read_rows
+from parley.report.explorer.index import index_content, part_rows
 from parley.report.explorer.selection import select
 from parley.study import load_study
 from support.answering import record_with_model
@@ -121,7 +121,7 @@ def test_what_cannot_be_read_is_named_in_its_place(study_factory: StudyFactory) 
     assert str(bad) in games[1]["damaged"]
     assert games[0]["metrics"]["odd"] == [str(2**60), None]
     with pytest.raises(UsageError, match="'7': unknown n"):
-        select(study, {"n": "7"}, 10, journals=False)
+        select(study, {"n": "7"}, 10)
 
 
 # Games that were played elsewhere: as much as is there
@@ -135,8 +135,8 @@ def test_published_games_show_their_words_and_actions_without_prompts(folder: Pa
     [adversary] = [agent["name"] for agent in game["agents"] if agent["framed"]]
     assert game["cells"][adversary, 1][:2] == ("Hunt Hare", "stag")
     assert {(row["system"], row["user"]) for row in game["attempts"]} == {(None, None)}
-    shown = select(study, {}, 10, journals=False)
-    assert index_content(shown, read_rows(shown.parts))["imported"] is True
+    shown = select(study, {}, 10)
+    assert index_content(shown, [part_rows(part) for part in shown.parts])["imported"] is True
 
 
 def test_a_reply_is_a_few_words_in_its_cell() -> None:

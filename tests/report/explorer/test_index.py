@@ -1,7 +1,7 @@
 """The index: a line for each simulation, whatever state it is in, and what the page needs to know of the study."""
 
 from parley.paths import simulations_link
-from parley.report.explorer.index import Known, index_content, read_rows
+from parley.report.explorer.index import index_content, part_rows
 from parley.report.explorer.selection import select
 from parley.study import Study
 from support.pages import Json, recorded
@@ -9,9 +9,9 @@ from support.records import edit
 from support.studies import OWN_GAME, StudyFactory, bring
 
 
-def index_of(study: Study, known: Known | None = None) -> Json:
-    shown = select(study, {}, 1000, journals=False)
-    return index_content(shown, read_rows(shown.parts, known))
+def index_of(study: Study) -> Json:
+    shown = select(study, {}, 1000)
+    return index_content(shown, [part_rows(part) for part in shown.parts])
 
 
 def test_simulations_are_in_columns_with_their_conditions(study_factory: StudyFactory) -> None:
@@ -25,26 +25,19 @@ def test_simulations_are_in_columns_with_their_conditions(study_factory: StudyFa
     assert rows["replies"] == [number * 2 * n for number, n in zip(rows["rounds"], [3, 3, 4, 4], strict=True)]
     assert set(rows["failed"]) == {0}
     assert [c["label"] for c in index["conditions"]] == ["n=3", "n=4"]
-    # Numbers that are compared stand beside them, with six digits.
-    found = {quantity["name"]: quantity for quantity in index["quantities"]}
-    assert found["rounds"]["values"] == rows["rounds"]
-    assert found["value_position"]["values"].count(None) < 4
-    share = found["final_honest_share"]
-    assert (share["share"], len(share["values"])) == (True, 4)
-    assert all(value == float(f"{value:.6g}") for value in share["values"])
 
 
 def test_simulations_of_one_seed_and_material_are_pairs(study_factory: StudyFactory) -> None:
     grid = {"model": "solver", "n": [3, 4], "prompt": "improve"}
     index = index_of(recorded(study_factory(grid, game="deliberation", seeds=2, parameters={"turns": 1})))
-    keys = index["pairs"]["key"]
+    keys = index["simulations"]["pair"]
     assert keys[:2] == keys[2:]
     assert len(set(keys)) == 2
     assert all(key.startswith(f"{seed} ") and len(key) > 2 for key, seed in zip(keys, [0, 1] * 2, strict=True))
     repeated = index_of(recorded(study_factory({"model": "random"}, repeats=2, parameters={"max_rounds": 1})))
     assert repeated["simulations"]["repeat"] == [0, 1]
     assert [c["label"] for c in repeated["conditions"]] == ["repeat=0", "repeat=1"]
-    assert repeated["pairs"]["key"] == ["0", "0"]
+    assert repeated["simulations"]["pair"] == ["0", "0"]
 
 
 def test_fractions_of_axes_are_named_as_links_name_them(study_factory: StudyFactory) -> None:
@@ -58,18 +51,12 @@ def test_fractions_of_axes_are_named_as_links_name_them(study_factory: StudyFact
         assert link.endswith(f"axis.multiplier={value}")
 
 
-def test_what_is_known_is_not_read_again_and_a_damaged_record_is_named_in_its_place(
-    study_factory: StudyFactory,
-) -> None:
+def test_a_damaged_record_is_named_in_its_place(study_factory: StudyFactory) -> None:
     study = recorded(study_factory(seeds=3, parameters={"max_rounds": 1}))
-    known: Known = {}
-    assert index_of(study, known)["simulations"]["damaged"] == [None] * 3
-    for row in known.values():
-        row["outcome"] = "as remembered"
-    assert index_of(study, known)["simulations"]["outcome"] == ["as remembered"] * 3
+    assert index_of(study)["simulations"]["damaged"] == [None] * 3
     bad = [simulation.record(study.name) for simulation in study.simulations()][1]
     edit(bad, lambda rows: rows[0].update(text="{}"))
-    for rows in (index_of(study)["simulations"], index_of(study, known)["simulations"]):
-        assert [told is None for told in rows["damaged"]] == [True, False, True]
-        assert str(bad) in rows["damaged"][1]
-        assert (rows["outcome"][1], rows["rounds"][1]) == (None, None)
+    rows = index_of(study)["simulations"]
+    assert [told is None for told in rows["damaged"]] == [True, False, True]
+    assert str(bad) in rows["damaged"][1]
+    assert (rows["outcome"][1], rows["rounds"][1]) == (None, None)

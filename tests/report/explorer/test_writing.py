@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from parley.report.explorer.game import exact
-from parley.report.explorer.index import index_content, read_rows
+from parley.report.explorer.index import index_content, part_rows
 from parley.report.explorer.selection import select
 from parley.report.explorer.site import data_js, page_html
 from support.figures import study_of
@@ -23,8 +23,8 @@ ODD = "[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u202a-\u202e\u2066-\u2069\u2028\u202
 
 @pytest.fixture(scope="module")
 def index() -> Json:
-    shown = select(small_played(study_of), {}, 100, journals=False)
-    return index_content(shown, read_rows(shown.parts))
+    shown = select(small_played(study_of), {}, 100)
+    return index_content(shown, [part_rows(part) for part in shown.parts])
 
 
 @pytest.fixture(scope="module")

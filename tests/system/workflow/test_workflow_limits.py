@@ -33,8 +33,6 @@ LOWERED = {
     "parley.figures.single_games:_MAX_PANELS": 1,
     "parley.figures.single_games:_MAX_ROUNDS": 2,
     "parley.figures.single_games:_MAX_AGENTS": 2,
-    "parley.figures.network:_MAX_PANELS": 1,
-    "parley.figures.network:_MAX_ROUNDS": 2,
     "parley.figures.curves:_MAX_THRESHOLDS": 1,
     "parley.figures.curves:_MAX_MARKS": 1,
     "parley.figures.curves:_MAX_TICKS": 1,

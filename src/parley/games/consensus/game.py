@@ -19,7 +19,6 @@ from parley.games.consensus.policies import POLICIES
 from parley.games.consensus.prompts import ConsensusPrompts, share_text
 from parley.games.consensus.protocols import PaperProtocol, Protocol, PublishedCodeProtocol, SwarmsProtocol
 from parley.games.evidence import OutcomeClass
-from parley.games.network import Edges
 from parley.games.parameters import BYZANTINE, HONEST, Group, Seat
 from parley.games.prompts import Instruction, Phase
 from parley.identity import digest
@@ -60,7 +59,6 @@ class ConsensusGame(Game[ConsensusParameters]):
     )
     Parameters = ConsensusParameters
     policies = POLICIES
-    hears_one_way = True
     prompts = ConsensusPrompts()
     evidence = ConsensusEvidence()
 
@@ -107,8 +105,6 @@ class ConsensusGame(Game[ConsensusParameters]):
         """Raise UsageError if `groups` cannot play so, or if prompts have no words for the stop threshold."""
         super().check(parameters, groups)
         check_filter(parameters.filter, sum(group.count for group in groups))
-        if parameters.equivocation and isinstance(parameters.topology, Edges) and parameters.topology.one_way:
-            raise UsageError("equivocation: tells neighbors different values; remove it, or topology.one_way")
         if parameters.seat is not None and NAMES in parameters.leaks:
             raise UsageError(
                 f"seat: {parameters.seat}: names that tell the role leave no choice; remove the leak {NAMES}"

@@ -315,7 +315,6 @@ _KINDS = (
     _scripted(wary, Wary),
     PolicyKind(
         name="llm_strategies",
-        summary="A language model with the game's prompts, and the strategies that it is told to follow.",
         roles=(BYZANTINE,),
         Parameters=Strategies,
         instructions=strategy_instructions,

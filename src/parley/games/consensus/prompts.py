@@ -29,10 +29,9 @@ from parley.games.consensus.parameters import (
     Said,
     Value,
 )
-from parley.games.network import Edges
 
 FOLDER = Path(__file__).parent / "templates"
-_DISCLOSED = {one_way: FOLDER / "network" / f"disclosed{'_one_way' * one_way}.txt" for one_way in (False, True)}
+_DISCLOSED = FOLDER / "network" / "disclosed.txt"
 _PUBLISHED_WORDS = FOLDER / "published_code" / "words.yaml"
 _GOAL_WORDS = FOLDER / "goal" / "words.yaml"
 _FRAMING = FOLDER / "framing"
@@ -275,8 +274,7 @@ class ConsensusPrompts(shared.Prompts[ConsensusParameters]):
         if parameters.rules == PUBLISHED_CODE:
             told["published_code"] = _PUBLISHED_WORDS
         if parameters.disclose_topology:
-            topology = parameters.topology
-            told["network"] = _DISCLOSED[isinstance(topology, Edges) and bool(topology.one_way)]
+            told["network"] = _DISCLOSED
         of_filter = told_of_filter(parameters.filter) if parameters.filter_told else {}
         return shared.for_roles(told) | of_filter
 

@@ -143,10 +143,8 @@ class Protocol(ABC):
 
     def _told_of(self, name: str) -> dict[str, object]:
         """Return what fills the texts on a disclosed network and on filters."""
-        heard, hearers = (
-            ", ".join(names) or "none" for names in (self.links.neighbors(name), self.links.hearers(name))
-        )
-        return {"agents": len(self.agents), "neighbors": heard, "hearers": hearers, "k": self.parameters.filter.k}
+        neighbors = ", ".join(self.links.neighbors(name)) or "none"
+        return {"agents": len(self.agents), "neighbors": neighbors, "k": self.parameters.filter.k}
 
     # What a reply does
 

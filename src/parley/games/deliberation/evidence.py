@@ -15,10 +15,8 @@ from parley.games.deliberation.parameters import (
     as_value,
     value_text,
 )
-from parley.games.deliberation.turns import check_verdict
 from parley.games.evidence import (
     ENDINGS,
-    NETWORK,
     OUTCOMES_BY_BYZANTINE,
     Evidence,
     FigureSpec,
@@ -32,7 +30,6 @@ from parley.games.evidence import (
     TableSpec,
     Timeline,
     TimelineCell,
-    Transcript,
     Utterance,
 )
 from parley.games.parameters import Group
@@ -241,7 +238,6 @@ FIGURES = (
     ),
     ENDINGS,
     OUTCOMES_BY_BYZANTINE,
-    NETWORK,
 )
 
 
@@ -270,25 +266,6 @@ TABLES = (
 )
 
 
-def _sessions(outcome: Mapping[str, Any], trace: Sequence[DeliberationTurn]) -> Sequence[Session]:
-    sessions = []
-    for _, turns in groupby(trace, lambda entry: entry["session"]):
-        entries = list(turns)
-        first, last = entries[0], entries[-1]
-        said = list[tuple[int, str, Mapping[str, Any] | None]]()
-        for entry in entries:
-            said += [
-                (number, agent, None if text is None else {"argument": text})
-                for number, agent, text in _messages(entry)
-            ]
-            said += [(entry["round"], agent, of) for agent, of in entry["said"].items()]
-        utterances = tuple(Utterance(number, agent, of) for number, agent, of in said if of is not None)
-        verdict = last["verdict"]
-        agents, rules = tuple(first["answers"]), first["rules"]
-        sessions.append(Session(first["subject"], agents, rules, utterances, verdict["agreed"], verdict))
-    return sessions
-
-
 class DeliberationEvidence(Evidence[DeliberationParameters, DeliberationTurn]):
     """What the deliberation game shows, and what it gives the ledger."""
 
@@ -302,13 +279,31 @@ class DeliberationEvidence(Evidence[DeliberationParameters, DeliberationTurn]):
     tables = TABLES
     paired_by = ("problem",)
     round_name = "turn"
-    transcript = Transcript(_sessions, check_verdict)
+    keeps_ledger = True
+
+    def sessions(self, outcome: Mapping[str, Any], trace: Sequence[DeliberationTurn]) -> Sequence[Session]:
+        """Return what was said in each panel's deliberation, with its verdict."""
+        sessions = []
+        for _, turns in groupby(trace, lambda entry: entry["session"]):
+            entries = list(turns)
+            first, last = entries[0], entries[-1]
+            said = list[tuple[int, str, Mapping[str, Any] | None]]()
+            for entry in entries:
+                said += [
+                    (number, agent, None if text is None else {"argument": text})
+                    for number, agent, text in _messages(entry)
+                ]
+                said += [(entry["round"], agent, of) for agent, of in entry["said"].items()]
+            utterances = tuple(Utterance(number, agent, of) for number, agent, of in said if of is not None)
+            verdict = last["verdict"]
+            agents, rules = tuple(first["answers"]), first["rules"]
+            sessions.append(Session(first["subject"], agents, rules, utterances, verdict["agreed"], verdict))
+        return sessions
 
     def shows(self, figure: FigureSpec, parameters: DeliberationParameters, groups: Sequence[Group]) -> bool:
         """Return whether the figure is of right answers, or of policies, as the problems are."""
-        shown = super().shows(figure, parameters, groups)
         lacking = _OF_POLICIES if parameters.definitive else _OF_RIGHT_ANSWERS
-        return shown and figure.name not in (*lacking, *(_OF_HEARD_ANSWERS if parameters.talk else ()))
+        return figure.name not in (*lacking, *(_OF_HEARD_ANSWERS if parameters.talk else ()))
 
     def series(
         self, outcome: Mapping[str, Any], trace: Sequence[DeliberationTurn]

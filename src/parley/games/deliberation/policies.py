@@ -150,11 +150,6 @@ POLICIES: Mapping[str, PolicyKind] = policy_table(
     scripted_kind(urn, Urn),
     scripted_kind(copies, Urn),
     scripted_kind(follower, Urn),
-    PolicyKind(
-        "llm_persuader",
-        "A language model that is told to win the others over to what it pushes.",
-        roles=(BYZANTINE,),
-        instructions=_instructions,
-    ),
+    PolicyKind("llm_persuader", roles=(BYZANTINE,), instructions=_instructions),
     scripted_kind(stubborn, roles=(BYZANTINE,)),
 )

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -78,27 +78,6 @@ def _json_lines(path: Path, model: type[_Model]) -> Iterator[tuple[str, _Model]]
             except (ValueError, RecursionError):
                 raise UsageError(f"{where}: no JSON") from None
             yield where, validated(model, row, where)
-
-
-@lru_cache(maxsize=16)
-def download(repo: str, revision: str, patterns: tuple[str, ...]) -> Path:
-    """Return the folder with files of a data set of the Hugging Face hub, cached or fetched; may raise UsageError."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import LocalEntryNotFoundError
-
-    wanted: dict[str, Any] = {"repo_type": "dataset", "revision": revision, "allow_patterns": list(patterns)}
-    with suppress(LocalEntryNotFoundError, OSError, ValueError):  # then the hub has the files, or says what is wrong
-        cached = Path(snapshot_download(repo, **wanted, local_files_only=True))
-        if any(file.is_file() for pattern in patterns for file in cached.glob(pattern)):
-            return cached
-    try:
-        return Path(snapshot_download(repo, **wanted, local_files_only=False))
-    except Exception as error:
-        reason = one_line((str(error).strip() or type(error).__name__).splitlines()[0], 200)
-        raise UsageError(
-            f"cannot fetch the data set {repo} at {revision[:8]}: {reason}; check the network, or fetch it on a "
-            "machine that has one and give its folder as path"
-        ) from error
 
 
 # Problems of one's own

@@ -58,7 +58,7 @@ class _Source(StrictModel):
     @property
     def _name(self) -> str:
         """Return the kind, with the parameters that are not as usual."""
-        shared = {"kind", "version", *_Hub.model_fields}
+        shared = {"kind", "version", *_Stored.model_fields}
         return self.kind + self._changed([name for name in type(self).model_fields if name not in shared])
 
     def _changed(self, names: Iterable[str]) -> str:
@@ -197,7 +197,7 @@ class _Stored(_Source):
     @model_serializer(mode="plain")
     def _identity(self) -> dict[str, Any]:
         """Return what can change a result: no path, but what is there."""
-        left_out = {"path", "repo", "revision", "sha256"}
+        left_out = {"path", "sha256"}
         kept = {name: getattr(self, name) for name in type(self).model_fields if name not in left_out}
         return {**kept, "sha256": self.problems_sha256()}
 
@@ -208,7 +208,7 @@ class _Stored(_Source):
     def stored(self) -> data_sets.ProblemSet:
         """Return the problems of the files; raises UsageError if they are others than the study names, or too few."""
         loaded = self._loaded()
-        where = self.path or getattr(self, "repo", None) or self.kind
+        where = self.path or self.kind
         if self.sha256 is not None and loaded.sha256 != self.sha256:
             raise UsageError(
                 f"{where}: not the problems that the study names (their SHA-256 is {loaded.sha256[:12]}..., not "
@@ -234,33 +234,17 @@ class _Stored(_Source):
         return paths.root() / os.path.expanduser(path)
 
 
-class _Hub(_Stored):
-    """Files of one's own, or of a data set of the Hugging Face hub."""
-
-    repo: str | None = Field(
-        default=None, pattern=r"^[\w.-]+/[\w.-]+$", description="Data set of the hub, as OWNER/NAME; instead of path."
-    )
-    revision: str | None = Field(
-        default=None, pattern=r"^[0-9a-f]{40}$", description="Commit of the data set, 40 hexadecimal digits."
-    )
+class _DataSet(_Stored):
+    """Files of a published data set."""
 
     @model_validator(mode="after")
-    def _one_place(self) -> Any:
-        if (self.repo is None) != (self.revision is None):
-            raise ValueError("repo and revision belong together; give both")
-        if self.path is not None and self.repo is not None:
-            raise ValueError("path and repo are two places; remove one")
-        if self.path is None and self.repo is None and self.sha256 is None:
-            raise ValueError("add path, or repo and revision")
+    def _has_a_place(self) -> Any:
+        if self.path is None and self.sha256 is None:
+            raise ValueError("add path")
         return self
 
-    def _place(self, *patterns: str) -> Path:
-        if self.repo is not None and self.revision is not None:
-            return data_sets.download(self.repo, self.revision, patterns)
-        return self._folder()
 
-
-class Gsm8k(_Hub):
+class Gsm8k(_DataSet):
     """GSM8K: grade school math problems with a number as answer."""
 
     kind: Literal["gsm8k"] = "gsm8k"
@@ -273,11 +257,11 @@ class Gsm8k(_Hub):
         return f"{self.kind}-{self.split}"
 
     def _loaded(self) -> data_sets.ProblemSet:
-        files = data_sets.gsm8k_files(self._place(f"main/{self.split}-*.parquet"), self.split)
+        files = data_sets.gsm8k_files(self._folder(), self.split)
         return _load(_states(files), data_sets.load_gsm8k, tuple(files), self.split)
 
 
-class Delidata(_Hub):
+class Delidata(_DataSet):
     """DeliData: the Wason card problems that 500 groups of people deliberated."""
 
     kind: Literal["delidata"] = "delidata"
@@ -285,8 +269,7 @@ class Delidata(_Hub):
     _answers: ClassVar[Kind] = "cards"
 
     def _loaded(self) -> data_sets.ProblemSet:
-        folder = self._place("*.tsv", "*.txt", "data/*", "delidata/*", "all/*")
-        files = data_sets.delidata_files(folder)
+        files = data_sets.delidata_files(self._folder())
         return _load(_states(files), data_sets.load_delidata, tuple(files))
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from parley.games.evidence import (
     DEEDS,
-    NETWORK,
     OUTCOMES_BY_BYZANTINE,
     Evidence,
     FigureSpec,
@@ -232,7 +231,6 @@ FIGURES = (
         "word or action of each player that saw it, and the points of a stag hunter in each round. –: no word, or no "
         "stag hunter.",
     ),
-    NETWORK,
 )
 
 # What they show needs somebody who was betrayed, and played on.
@@ -261,8 +259,7 @@ class StagHuntEvidence(Evidence[StagHuntParameters, HuntRound]):
     def shows(self, figure: FigureSpec, parameters: StagHuntParameters, groups: Sequence[Group]) -> bool:
         """Return whether anybody can be betrayed and play on, which figures of betrayed players need."""
         betrayers = any(group.role == BYZANTINE and group.count for group in groups)
-        shown = super().shows(figure, parameters, groups)
-        return shown and (figure.name not in _OF_BETRAYED or (betrayers and parameters.rounds > 1))
+        return figure.name not in _OF_BETRAYED or (betrayers and parameters.rounds > 1)
 
     def derived(self, metrics: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the share of betrayed players that turned to the hare for good, and of rounds with success."""

@@ -1,4 +1,4 @@
-"""The data behind the explorer's page of a game: its matrix, and every attempt of its record or journal.
+"""The data behind the explorer's page of a game: its matrix, and every attempt of its record.
 
 `templates/explorer/game*.js` draws them. In a file each text stands once.
 """
@@ -12,13 +12,12 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import from_json
 
-from parley.errors import JournalError, ParleyError
-from parley.games.base import Game, Outcome
+from parley.errors import ParleyError
+from parley.games.base import Game
 from parley.games.evidence import State, Timeline, TimelineCell
-from parley.games.playing import playing, readings
 from parley.play.degenerate import MEANINGS, degenerate_class, degenerate_of
 from parley.play.forks import SILENCED
-from parley.play.journal import ENTRY_FIELDS, Entry, journal_id, journaled, last_sent
+from parley.play.journal import ENTRY_FIELDS, Entry
 from parley.play.matrix import AGAIN, FAILED, NO_STATE, Replied, game_timeline, marks_of, rounds_of
 from parley.play.parquet import values
 from parley.play.record import Summary, read_attempts, read_trace
@@ -26,8 +25,7 @@ from parley.play.record_content import IMPOSSIBLE
 from parley.play.record_store import impossible_outcome_text, require_own
 from parley.play.replay import RecordedReply, replay_replies
 from parley.play.runner import Exchange
-from parley.policies import Reply
-from parley.policies.reply_text import FreeText, read_reply
+from parley.policies.reply_text import FreeText
 from parley.report.explorer.selection import Part, ShownFile
 from parley.study.condition import Simulation
 from parley.text import one_line
@@ -37,8 +35,6 @@ _UNREAD = {"ask": "", "cached_tokens": None, "started": 0.0, "served_model": Non
 _UNREAD |= {"reasoning_tokens": None}
 _OF_ENTRY = {name: "request_seed" if name == "seed" else name for name in ENTRY_FIELDS if name not in _UNREAD}
 _OTHERS = ("system", "user", "failure", "failure_detail", "temperature")
-_MOST_PHASES = 5_000  # of a game that is played on without replies
-_NOTHING = Reply(None, "refused", "not there yet")
 
 
 @dataclass
@@ -131,49 +127,6 @@ def _rounded(number: float) -> float:
     return round(number, 4) if math.isfinite(number) else 0.0
 
 
-def running_attempts(file: ShownFile, game: Game) -> tuple[list[Attempt], int | None, dict[str, Any] | None]:
-    """Return the attempts of a simulation as far as it came, the first round that is not whole, and its outcome.
-
-    Nobody but the game knows what its rounds came to, and it says so at its end. So it is played on with replies that
-    cannot be used, and what it says of the rounds that were whole before holds: no later reply can change those.
-    The outcome is None if it does not end so. Raises ParleyError for a journal of another simulation, or of another
-    version.
-    """
-    if journal_id(file.path) != file.simulation.id:
-        raise JournalError(f"{file.path}: belongs to another simulation; move it away")
-    entries: dict[tuple[int, str, str], list[Entry]] = defaultdict(list)
-    for entry in journaled(file.path):
-        entries[entry.round, entry.phase, entry.agent].append(entry)
-    attempts: list[Attempt] = []
-    until: int | None = None
-    asked, read_as, generator = models_of(file.simulation), readings(game), playing(game)
-    asks = next(generator)
-    for _ in range(_MOST_PHASES):
-        replies = []
-        for ask in [] if until is not None else asks:
-            reply = None
-            for entry in entries.get((ask.round, ask.phase, ask.agent), ()):
-                if entry.ask != ask.digest:
-                    raise JournalError(f"{file.path}: answers another question; another version wrote it")
-                reply = read_reply(ask, entry.text, entry.finish_reason, read_as[ask.agent])
-                sent = last_sent(ask, entry)
-                degenerate = _degenerate(Exchange(ask, entry, reply)) if ask.agent in asked else ""
-                about = (reply.failure, reply.detail, sent.sampling.temperature, _plain(reply.value), False)
-                attempts.append(Attempt(entry, sent.system, sent.user, *about, degenerate))
-            again = reply is not None and reply.failure and attempts[-1].entry.attempt < game.parameters.retries
-            replies.append(None if again else reply)
-        if not replies or None in replies:
-            until = asks[0].round if until is None else until
-        try:
-            asks = generator.send([reply or _NOTHING for reply in replies or [None] * len(asks)])
-        except StopIteration as end:
-            outcome: Outcome = end.value
-            return attempts, until, outcome.as_json()
-        except ParleyError:  # a game of the user's own may expect other replies
-            break
-    return attempts, until, None
-
-
 FORMAT = 1
 _LONGEST = 80  # characters of a reply in a cell
 _MOST_EXACT = 2**53  # the integers that a browser tells apart
@@ -239,20 +192,11 @@ def part_content(part: Part) -> dict[str, Any]:
 
 
 def _simulation(file: ShownFile, texts: _Texts, states: dict[str, State]) -> dict[str, Any]:
-    summary, until = None, None
-    outcome: Mapping[str, Any] | None
-    if file.running:
-        simulation = file.simulation
-        game = simulation.game()
-        attempts, until, outcome = running_attempts(file, game)
-        trace = outcome["trace"] if outcome else []
-    else:
-        summary, attempts = recorded_attempts(file)
-        require_own(file.path, file.simulation, summary)
-        simulation = simulation_of(file, summary)
-        game = simulation.game()
-        outcome, trace = summary.outcome, read_trace(file.path)
-    timeline = game_timeline(game, outcome, trace, replies_of(attempts), until)
+    summary, attempts = recorded_attempts(file)
+    require_own(file.path, file.simulation, summary)
+    simulation = simulation_of(file, summary)
+    game = simulation.game()
+    timeline = game_timeline(game, summary.outcome, read_trace(file.path), replies_of(attempts))
     for state in timeline.states:
         states.setdefault(state.name, state)
     rounds, marks = rounds_of(timeline), marks_of(timeline)
@@ -313,9 +257,7 @@ def reply_text(attempt: Attempt) -> str:
     return one_line(attempt.entry.text, _LONGEST)
 
 
-def _outcome(game: type[Game], summary: Summary | None) -> dict[str, Any]:
-    if summary is None:
-        return {"outcome": None, "diagnosis": None, "metrics": {}, "running": True}
+def _outcome(game: type[Game], summary: Summary) -> dict[str, Any]:
     outcome = summary.outcome
     return {
         "outcome": game.class_of(outcome["name"], outcome["detail"]),

@@ -1,17 +1,14 @@
 """The index of the explorer: a study's conditions, and a line for each simulation, in columns."""
 
-import math
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any
 
 from parley import __version__
 from parley.errors import ParleyError
 from parley.games.base import Game
-from parley.play.journal import journaled
 from parley.play.record import Summary
 from parley.play.record_store import read_own
 from parley.policies.kinds import IMPORTED
@@ -19,36 +16,21 @@ from parley.report.explorer.game import FORMAT, exact
 from parley.report.explorer.selection import Part, Selection, ShownFile
 from parley.study.condition import Condition, Simulation, axes_text
 from parley.study.expand import telling_axes
-from parley.text import one_line, with_progress
+from parley.text import one_line
 
 # A line of the index, and what a data file is made anew for.
 Row = dict[str, Any]
-# What is known of simulations, by the state of their files.
-Known = dict[tuple[str, int, int], Row]
 
 # What messages that are left out are held against, as `parley.analysis.forks` says.
 _KEEP = "keep"
 
 
-def read_rows(parts: Sequence[Part], known: Known | None = None) -> list[list[Row]]:
-    """Return the rows of each part, as `part_rows`. What is `known` of files is not read again, and is added to."""
-    known = {} if known is None else known
-    return [part_rows(part, known) for part in with_progress(parts, len(parts), "file")]
-
-
-def part_rows(part: Part, known: Known) -> list[Row]:
+def part_rows(part: Part) -> list[Row]:
     """Return a row for each simulation of a part. A record that cannot be read is named in its place."""
-    for file in part.simulations:
-        if _state(file) not in known:
-            known[_state(file)] = _row(part.condition.game, file)
-    return [known[_state(file)] for file in part.simulations]
+    return [_row(part.condition.game, file) for file in part.simulations]
 
 
-def _state(file: ShownFile) -> tuple[str, int, int]:
-    return str(file.path), file.size, file.modified
-
-
-def index_content(selection: Selection, rows: Sequence[Sequence[Row]], served: bool = False) -> dict[str, Any]:
+def index_content(selection: Selection, rows: Sequence[Sequence[Row]]) -> dict[str, Any]:
     """Return the index, as JSON values, with the rows of `selection.parts`; of the same records the same bytes."""
     study, game = selection.study, selection.study.game
     values = _axis_values(selection.conditions)
@@ -63,7 +45,6 @@ def index_content(selection: Selection, rows: Sequence[Sequence[Row]], served: b
     at = {simulation.id: place for place, simulation in enumerate(simulations)}
     for row, simulation in zip(flat, simulations, strict=True):
         row["parent"] = at.get(simulation.before.id) if simulation.parent else None
-    ended = max((row["ended"] for row in flat), default="")
     return {
         "format": FORMAT,
         "study": study.name,
@@ -71,9 +52,7 @@ def index_content(selection: Selection, rows: Sequence[Sequence[Row]], served: b
         "title": study.title,
         "version": __version__,
         "imported": any(g.player.policy.kind is IMPORTED for c in study.conditions for g in c.groups),
-        "written": datetime.now(UTC).isoformat(timespec="seconds") if served else ended,
-        "served": served,
-        "running": any(row["running"] for row in flat),
+        "written": max((row["ended"] for row in flat), default=""),
         "unfinished": selection.unfinished,
         "left_out": selection.left_out,
         "axes": [{"name": name, "label": name.replace("_", " "), "values": found} for name, found in values.items()],
@@ -82,26 +61,15 @@ def index_content(selection: Selection, rows: Sequence[Sequence[Row]], served: b
             {"name": i.name, "label": i.label, "values": [exact(row["indicators"].get(i.name)) for row in flat]}
             for i in game.evidence.indicators
         ],
-        "quantities": [
-            {
-                "name": q.name,
-                "label": q.label,
-                "share": q.share,
-                "values": [row["quantities"].get(q.name) for row in flat],
-            }
-            for q in game.evidence.quantities
-            if q.contrasted
-        ],
         "conditions": [_condition(alike, values) for alike in parts],
         "simulations": {name: [row[name] for row in flat] for name in _COLUMNS},
-        "pairs": {"key": [row["key"] for row in flat]},
         "influences": _influences(simulations, flat),
     }
 
 
 _COLUMNS = (
     *("id", "condition", "part", "seed", "repeat", "outcome", "diagnosis", "rounds", "replies", "failed"),
-    *("running", "damaged", "parent"),
+    *("damaged", "parent", "pair"),
 )
 
 
@@ -171,20 +139,14 @@ def _row(game: type[Game], file: ShownFile) -> Row:
         "id": simulation.id,
         "seed": simulation.seed,
         "repeat": simulation.condition.repeat or 0,
-        "running": file.running,
         **dict.fromkeys(("outcome", "diagnosis", "rounds", "replies", "failed", "damaged")),
-        "key": str(simulation.seed),
+        "pair": str(simulation.seed),
         "indicators": {},
-        "quantities": {},
         "ended": "",
         "content": [file.size, file.modified],
     }
     try:
-        if file.running:
-            entries = journaled(file.path)
-            row |= {"rounds": max((entry.round for entry in entries), default=0), "replies": len(entries)}
-        else:
-            row |= _of_record(game, read_own(file.path, simulation))
+        row |= _of_record(game, read_own(file.path, simulation))
     except ParleyError as error:
         row["damaged"] = one_line(str(error), 300)
     return row
@@ -199,23 +161,15 @@ def _of_record(game: type[Game], summary: Summary) -> dict[str, Any]:
         "rounds": outcome["rounds"],
         "replies": telemetry["calls"],
         "failed": telemetry["failed_replies"],
-        "key": " ".join([str(summary.simulation["seed"]), *shared]),
-        **_measures(game, {"rounds": outcome["rounds"], **outcome["metrics"]}),
+        "pair": " ".join([str(summary.simulation["seed"]), *shared]),
+        "indicators": _indicators(game, {"rounds": outcome["rounds"], **outcome["metrics"]}),
         "ended": str(summary.provenance.get("ended", "")),
         "content": [summary.digest, dict(summary.rows)],
     }
 
 
-def _measures(game: type[Game], metrics: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def _indicators(game: type[Game], metrics: dict[str, Any]) -> dict[str, Any]:
     known = metrics
     with suppress(Exception):  # code of the user's own, or a record of another version
         known = {**metrics, **game.evidence.derived(metrics)}
-    numbers = {q.name: known.get(q.name) for q in game.evidence.quantities if q.contrasted}
-    return {
-        "indicators": {indicator.name: known.get(indicator.name) for indicator in game.evidence.indicators},
-        "quantities": {
-            name: float(f"{value:.6g}")
-            for name, value in numbers.items()
-            if isinstance(value, int | float) and math.isfinite(value)
-        },
-    }
+    return {indicator.name: known.get(indicator.name) for indicator in game.evidence.indicators}

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,11 +18,10 @@ _PART_BYTES = 1 << 20  # of the files that a data file is made from: it unpacks 
 
 @dataclass(frozen=True)
 class ShownFile:
-    """A simulation with a file: its record, or the journal of one that is being played."""
+    """A simulation with its record."""
 
     simulation: Simulation
     path: Path
-    running: bool
     size: int
     modified: int  # nanoseconds since the epoch
 
@@ -64,11 +62,11 @@ class Selection:
         return [*self.study.conditions, *recorded.values()]
 
 
-def select(study: Study, where: Mapping[str, str], most: int, journals: bool, may_be_none: bool = False) -> Selection:
-    """Return the simulations that have a record, or with `journals` a journal, in the conditions with these values.
+def select(study: Study, where: Mapping[str, str], most: int) -> Selection:
+    """Return the simulations that have a record, in the conditions with these values.
 
     Of more than `most` those with the lowest seeds. Raises UsageError for an axis or a value that the study does not
-    have, RecordError if there are none, unless there `may_be_none`.
+    have, RecordError if there are none.
     """
     places = {condition.folder for condition in study.fitting(where)} if where else None
     played: dict[str, list[ShownFile]] = {}
@@ -76,16 +74,15 @@ def select(study: Study, where: Mapping[str, str], most: int, journals: bool, ma
     for simulation in study.simulations():
         if places is not None and simulation.condition.folder not in places:
             continue
-        file = find_file(study, simulation, journals)
-        unfinished += file is None or file.running
+        file = _file_of(simulation, simulation.record(study.name))
         if file is None:
-            continue
-        if shown < most:
+            unfinished += 1
+        elif shown < most:
             played.setdefault(simulation.condition.folder, []).append(file)
             shown += 1
         else:
             more += 1
-    if not shown and not may_be_none:
+    if not shown:
         which = f" with {axes_text(where)}" if where else ""
         raise RecordError(
             f"{study.name}: no results{which} yet in {paths.results(study.name)}; run it first: "
@@ -102,16 +99,13 @@ def select(study: Study, where: Mapping[str, str], most: int, journals: bool, ma
     return Selection(study, tuple(parts), _left_out(study, where, places, shown, more), unfinished)
 
 
-def find_file(study: Study, simulation: Simulation, journals: bool) -> ShownFile | None:
-    """Return a simulation as its files are now, with `journals` also one that is being played; None without any."""
-    record = simulation.record(study.name)
-    for file, running in ((record, False), (paths.journal(record), True)) if journals else ((record, False),):
-        try:
-            state = os.stat(file)
-        except OSError:
-            continue
-        return ShownFile(simulation, file, running, state.st_size, state.st_mtime_ns)
-    return None
+def _file_of(simulation: Simulation, record: Path) -> ShownFile | None:
+    """Return a simulation with its record as it is now; None if it has none."""
+    try:
+        state = os.stat(record)
+    except OSError:
+        return None
+    return ShownFile(simulation, record, state.st_size, state.st_mtime_ns)
 
 
 def _parts(number: int, condition: Condition, files: Sequence[ShownFile]) -> Iterator[Part]:
@@ -134,9 +128,7 @@ def _recorded(played: Mapping[str, Sequence[ShownFile]]) -> Iterator[tuple[Condi
     parents = {fork.parent.digest: (fork.before, fork.parent.record) for fork in forks if fork.parent}
     found: dict[str, list[ShownFile]] = {}
     for before, path in parents.values():
-        with suppress(OSError):
-            state = os.stat(path)
-            file = ShownFile(before, path, False, state.st_size, state.st_mtime_ns)
+        if file := _file_of(before, path):
             found.setdefault(before.condition.identity, []).append(file)
     for files in found.values():
         condition = files[0].simulation.condition

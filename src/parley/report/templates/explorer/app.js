@@ -7,7 +7,6 @@ const KEYS = [
 ];
 
 let page = null;
-let refreshing = null;
 
 function show() {
   page?.end?.();
@@ -16,11 +15,10 @@ function show() {
   page = pageOf(kind, ids, query);
   document.getElementById("main").replaceChildren(page);
   document.title = `${kind && ids[0] ? `${ids.map((id) => id.slice(0, 8)).join(" and ")} – ` : ""}${plain(index.title)}`;
-  for (const one of document.querySelectorAll("#nav a")) {
-    if (one.id === `nav-${kind || "list"}`) one.setAttribute("aria-current", "page");
-    else one.removeAttribute("aria-current");
-    if (one.id === "nav-list") one.href = kind ? lastList : "#/";
-  }
+  const toList = document.getElementById("nav-list");
+  if (kind) toList.removeAttribute("aria-current");
+  else toList.setAttribute("aria-current", "page");
+  toList.href = kind ? lastList : "#/";
   page.start?.();
 }
 
@@ -32,9 +30,9 @@ function arrive() {
   else scrollTo(0, 0);
 }
 
-/** Show another address in the place of this one. */
-function goTo(path, query) {
-  history.replaceState(null, "", link(path, query));
+/** Show the list by another query in the place of this address. */
+function goTo(query) {
+  history.replaceState(null, "", link([], query));
   redraw();
 }
 
@@ -49,11 +47,10 @@ function redraw(draw = show) {
 
 /**
  * Return the page of an address, a node with what it has of: start and end (it is shown, it goes), back, next, diff and arrow (of
- * the keys), scrolled, all (draws what is still missing, for a printer), simulation, and follows (what happens is shown at once).
+ * the keys), scrolled, and all (draws what is still missing, for a printer).
  */
 function pageOf(kind, ids, query) {
   if (kind === "") return listPage(query);
-  if (kind === "pairs") return pairsPage(query);
   const simulations = ids.map(simulationOf);
   const missing = ids.find((_, at) => simulations[at] === null);
   if (missing !== undefined) return lost(`There is no simulation ${missing} in this study.`);
@@ -106,46 +103,15 @@ function helpDialog() {
     h("p", { class: "soft" }, "The address holds what you see: copy it to send a view. A small box such as ", shown("\u202e"), " stands for a character that prints nothing or turns the text around."), close);
 }
 
-/** Ask the server for what happened since. The list follows by itself; a game that is read stays until the reader asks. */
-async function refresh(byHand) {
-  const button = document.getElementById("refresh");
-  const before = page.simulation?.replies;
-  button.disabled = true;
-  try {
-    setIndex(await load("data/index.js"));
-  } catch {
-    document.getElementById("served").replaceChildren("the server does not answer ", button);
-    button.disabled = false;
-    return;
-  }
-  lastChosen = null;
-  frame();
-  if (byHand || page.follows) redraw();
-  const news = !byHand && page.simulation && index.byId.get(page.simulation.id)?.replies !== before;
-  if (news) document.getElementById("refresh").textContent = "Refresh: new replies";
-  if (byHand) document.getElementById("refresh").focus();
-}
-
-/** Fill what stands around every page. */
-function frame() {
-  const running = index.running;
-  document.getElementById("served").replaceChildren(...(index.served ? [
-    running ? h("span", { class: "live-dot", "aria-hidden": "true" }) : "", running ? "running " : "",
-    h("button", { type: "button", class: "quiet", id: "refresh", onclick: () => refresh(true) }, "Refresh")] : [running ? "still running when this was written" : ""]));
-  clearInterval(refreshing);
-  if (index.served && (running || index.unfinished > 0)) refreshing = setInterval(() => document.hidden || document.activeElement?.closest?.("input, select") || refresh(false), 10_000);
-}
-
 function start() {
   setIndex(JSON.parse(document.getElementById("index").textContent));
   document.body.append(
     h("header", { class: "top" }, h("a", { class: "skip", href: "#/", onclick: (event) => { event.preventDefault(); document.getElementById("main").focus(); } }, "To the content"),
       h("strong", null, shown(index.title)), h("span", { class: "soft" }, shown(`${index.study} · ${index.game}`)), h("span", { class: "grow" }),
-      h("span", { id: "served" }), h("nav", { id: "nav", "aria-label": "Pages" }, h("a", { href: "#/", id: "nav-list" }, "Simulations"), index.conditions.length > 1 && h("a", { href: "#/pairs", id: "nav-pairs" }, "Pairs"),
+      h("nav", { id: "nav", "aria-label": "Pages" }, h("a", { href: "#/", id: "nav-list" }, "Simulations"),
         h("button", { type: "button", class: "quiet", "aria-keyshortcuts": "?", onclick: () => document.getElementById("help").showModal() }, "Keys"))),
     h("main", { id: "main", tabindex: -1 }), h("p", { id: "live", class: "sr", role: "status", "aria-live": "polite" }), helpDialog(),
     h("footer", { class: "soft" }, shown(`Parley ${index.version} · written ${index.written} · ${counted(index.simulations.length, "simulation")}`)));
-  frame();
   addEventListener("hashchange", (event) => {
     const before = new URL(event.oldURL).hash;
     if (/^#?\/?(\?|$)/.test(before)) lastList = before || "#/";

@@ -13,7 +13,7 @@ globalThis.parleyData = (name, packed) => {
 const scripts = globalThis.trustedTypes?.createPolicy("parley", { createScriptURL: allowed }) ?? { createScriptURL: allowed };
 
 function allowed(path) {
-  if (!/^data\/[\w-]+\.js(\?\d+)?$/.test(path)) throw new TypeError(`not a data file of this page: ${plain(path)}`);
+  if (!/^data\/[\w-]+\.js$/.test(path)) throw new TypeError(`not a data file of this page: ${plain(path)}`);
   return path;
 }
 
@@ -30,7 +30,7 @@ function load(path) {
       if (packed === null) failed("holds no data");
       else unpack(packed).then(resolve, () => failed("is damaged"));
     };
-    script.src = scripts.createScriptURL(index?.served ? `${path}?${Date.now()}` : path);
+    script.src = scripts.createScriptURL(path);
     document.head.append(script);
   });
 }
@@ -50,18 +50,15 @@ function setIndex(read) {
     at,
     short: id.slice(0, 8),
     condition: read.conditions[columns.condition[at]],
-    pair: read.pairs.key[at],
   }));
   const byId = new Map();
   for (const simulation of simulations) byId.set(simulation.id, simulation).set(simulation.short, simulation);
   index = { ...read, simulations, byId, outcomeByName: outcomes };
-  files.clear();
 }
 
-/** Return how an outcome is called and colored; a game that still plays or is damaged has none. */
+/** Return how an outcome is called and colored; one that is damaged has none. */
 function outcomeOf(simulation) {
   if (simulation.damaged) return { label: "damaged record", color: "#9a9a9a" };
-  if (simulation.running) return { label: "still playing", color: "#7aa7d9" };
   return index.outcomeByName.get(simulation.outcome) ?? { label: simulation.outcome ?? "no outcome", color: "#9a9a9a" };
 }
 
@@ -73,7 +70,6 @@ function nameOf(simulation) {
 
 /** Return the simulations of other conditions that are a pair with this one. */
 function partnersOf(simulation) {
-  if (simulation.pair === null) return [];
   return index.simulations.filter((other) => other.pair === simulation.pair && other.id !== simulation.id);
 }
 

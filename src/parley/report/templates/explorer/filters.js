@@ -36,7 +36,6 @@ function indicatorOf(name) {
 /** Return under which name of an outcome a simulation is counted. */
 function stateName(simulation) {
   if (simulation.damaged) return "(damaged)";
-  if (simulation.running) return "(running)";
   return simulation.outcome ?? "(none)";
 }
 
@@ -98,8 +97,8 @@ function compared(one, other) {
 
 /** Return the controls above the list. */
 function filterBar(query) {
-  const setOne = (name, value) => goTo([], changed(query, { [name]: value }));
-  const setOutcomes = (names) => goTo([], new URLSearchParams([...changed(query, { outcome: null }), ...names.map((name) => ["outcome", name])]));
+  const setOne = (name, value) => goTo(changed(query, { [name]: value }));
+  const setOutcomes = (names) => goTo(new URLSearchParams([...changed(query, { outcome: null }), ...names.map((name) => ["outcome", name])]));
   const search = h("input", { type: "search", id: "search", placeholder: "seed, id, words", value: query.get("q") ?? "",
     oninput: (event) => setOne("q", event.target.value) });
   const axes = index.axes.filter((axis) => axis.values.length > 1).map((axis) => {
@@ -118,7 +117,7 @@ function filterBar(query) {
   chips.push(...on.map(indicatorOf).filter(Boolean).map(({ name, label }) => h("button",
     { type: "button", class: "chip", id: `drop-${name}`, onclick: () => setOutcomes(on.filter((one) => one !== name)) }, shown(label), " ✕")));
   const clear = [...query.keys()].some((key) => !["sort", "fold"].includes(key))
-    && h("button", { type: "button", class: "quiet", id: "clear", onclick: () => goTo([], kept(query)) }, "Clear all");
+    && h("button", { type: "button", class: "quiet", id: "clear", onclick: () => goTo(kept(query)) }, "Clear all");
   return h("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
     outcomeChips(query, setOutcomes),
     h("div", { class: "fields" }, h("label", null, h("span", null, "Search"), search), axes,
@@ -135,7 +134,7 @@ function conditionLabel(id) {
 
 /** Return what a map by outcomes holds, in the order in which the game names them. */
 function outcomeOrder(byName) {
-  const order = [...index.outcomes.map((outcome) => outcome.name), "(none)", "(running)", "(damaged)"];
+  const order = [...index.outcomes.map((outcome) => outcome.name), "(none)", "(damaged)"];
   return [...new Set([...order, ...byName.keys()])].filter((name) => byName.has(name)).map((name) => byName.get(name));
 }
 

@@ -12,7 +12,7 @@ function matrix(games, chosen, choose, parting = null) {
     h("thead", null, h("tr", { role: "row" }, h("th", { class: "name", scope: "col" }, "Agent"), rounds.map((round) => h("th", {
       scope: "col", class: round === parting ? "parting" : null, title: round === parting ? "Here the two games part" : null },
       h("span", { class: "sr" }, `${games[0].game.roundName} `), String(round),
-      games.some(({ game }) => !game.running && game.rounds.at(-1) === round) && h("small", { class: "end" }, "end"))))),
+      games.some(({ game }) => game.rounds.at(-1) === round) && h("small", { class: "end" }, "end"))))),
     games.map((one, which) => bodyOf(one, which, rounds, parting, games[1 - which]?.game ?? null)));
   const mark = (now, focus) => {
     for (const cell of table.querySelectorAll("[tabindex='0']")) cell.tabIndex = -1;

@@ -7,10 +7,9 @@ function simulationOf(id) {
 
 /** Return the next simulation that ended as this one did, in the order of the list; `step` is 1 or -1. */
 function neighbor(simulation, step) {
-  const placeIn = (list) => list.findIndex((one) => one.id === simulation.id); // a refreshed index has other objects
-  const order = lastChosen && placeIn(lastChosen) >= 0 ? lastChosen : index.simulations;
-  const same = order.filter((one) => stateName(one) === stateName(simulation) || one.id === simulation.id);
-  return same[placeIn(same) + step] ?? null;
+  const order = lastChosen?.includes(simulation) ? lastChosen : index.simulations;
+  const same = order.filter((one) => stateName(one) === stateName(simulation));
+  return same[same.indexOf(simulation) + step] ?? null;
 }
 
 /** Return what stands above a game: its name, how it ended, and ways to others. `kind` is "game" or "read". */
@@ -45,12 +44,13 @@ function partnerChoice(simulation, partners) {
 /** Return a page that is filled when its simulations are loaded, below `head`; what is damaged or missing is said in its place. */
 function loadedPage(simulations, kind, head, fill) {
   const page = h("div", { class: `page ${kind}-page` });
-  if (simulations.length === 1) [page.simulation] = simulations;
-  page.next = page.simulation && ((step) => {
-    const to = neighbor(page.simulation, step);
-    if (to) location.hash = link([kind, to.short]);
-    else announce("There is no other game with this outcome.");
-  });
+  if (simulations.length === 1) {
+    page.next = (step) => {
+      const to = neighbor(simulations[0], step);
+      if (to) location.hash = link([kind, to.short]);
+      else announce("There is no other game with this outcome.");
+    };
+  }
   let current = true;
   page.end = () => { current = false; };
   page.start = async () => {

@@ -13,7 +13,6 @@ function listPage(query) {
   const page = h("div", { class: "page list-page" }, intro(), filterBar(query), summary(chosen, query));
   if (chosen.length) fillTable(page, chosen, query);
   else page.append(emptyList(query));
-  page.follows = true;
   announce(`${counted(chosen.length, "simulation")} of ${number(index.simulations.length)}`);
   return page;
 }
@@ -32,15 +31,14 @@ function summary(chosen, query) {
   const folded = isFolded(query);
   const turn = (changes) => () => {
     opened.clear();
-    goTo([], changed(query, changes));
+    goTo(changed(query, changes));
   };
   return h("div", { class: "bar" },
     h("p", null, h("b", null, number(chosen.length)), ` of ${counted(index.simulations.length, "simulation")}`),
     h("span", { class: "grow" }),
     sorted && h("button", { type: "button", class: "quiet", id: "unsort", onclick: turn({ sort: null }) }, "Group by condition"),
     !sorted && index.conditions.length > 1
-      && h("button", { type: "button", class: "quiet", id: "fold", onclick: turn({ fold: folded ? "0" : "1" }) }, folded ? "Unfold all" : "Fold all"),
-    index.conditions.length > 1 && h("a", { href: link(["pairs"]), class: "button quiet" }, "Compare two conditions"));
+      && h("button", { type: "button", class: "quiet", id: "fold", onclick: turn({ fold: folded ? "0" : "1" }) }, folded ? "Unfold all" : "Fold all"));
 }
 
 /** Return whether conditions are folded until the reader opens them: where room is short, unless simulations were chosen. */
@@ -108,7 +106,7 @@ function headCell(column, query) {
   const way = sort === column.key ? "ascending" : sort === `-${column.key}` ? "descending" : "none";
   const next = way === "ascending" ? `-${column.key}` : column.key;
   return h("span", { role: "columnheader", "aria-sort": way, class: column.numeric && "right" },
-    h("button", { type: "button", id: `sort-${column.key}`, onclick: () => goTo([], changed(query, { sort: next })) }, shown(column.label),
+    h("button", { type: "button", id: `sort-${column.key}`, onclick: () => goTo(changed(query, { sort: next })) }, shown(column.label),
       h("i", { "aria-hidden": "true" }, { ascending: " ↑", descending: " ↓", none: "" }[way])));
 }
 
@@ -148,6 +146,6 @@ function bar(counts, total) {
 
 function emptyList(query) {
   return h("div", { class: "empty" }, index.simulations.length
-    ? [h("p", null, "No simulation fits these filters."), h("button", { type: "button", onclick: () => goTo([], kept(query)) }, "Show all of them")]
-    : h("p", null, index.served && index.unfinished > 0 ? "Nothing was said yet. This page looks again every 10 seconds." : "This study has no simulations to show."));
+    ? [h("p", null, "No simulation fits these filters."), h("button", { type: "button", onclick: () => goTo(kept(query)) }, "Show all of them")]
+    : h("p", null, "This study has no simulations to show."));
 }

@@ -161,7 +161,6 @@ def test_a_run_that_stops_says_what_still_holds_its_jobs_back(
 ) -> None:
     told: list[Callable[[], dict[str, object]]] = []
     monkeypatch.setattr("parley.progress.events.Events.__init__", lambda self, folder, stage, tell: told.append(tell))
-    monkeypatch.setattr("parley.progress.events.Events.start", lambda self: None)
     monkeypatch.setattr("parley.progress.events.Events.stop", lambda self, error="": None)
     executor = SimpleNamespace(waiting={"JobHeldUser": 1})
     announce(study_factory(seeds=2), SimpleNamespace(_user_kill="graceful", _executor=executor, running=[]))

@@ -33,7 +33,7 @@ _LOADED = "Application startup complete"
 
 
 class Events:
-    """Appends the events of this process to its file; a disk that refuses ends no work."""
+    """Appends the events of this process to its file until `stop`; a disk that refuses ends no work."""
 
     def __init__(
         self, folder: Path, stage: str, refresh: Callable[[], Mapping[str, Any]] = dict, **facts: Any
@@ -49,6 +49,8 @@ class Events:
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._write_on, daemon=True, name="parley-events")
         self.put("began", stage=stage, host=machine(), pid=os.getpid(), **facts)
+        self._write()
+        self._thread.start()
 
     def put(self, event: str, **facts: Any) -> None:
         """Tell that something happened; it is written soon after."""
@@ -61,17 +63,11 @@ class Events:
         with self._lock:
             self._replies.setdefault(folder, Counter()).update(numbers)
 
-    def start(self) -> None:
-        """Write what is known, and from now on what happens."""
-        self._write()
-        self._thread.start()
-
     def stop(self, error: str = "") -> None:
         """Tell how this process ended, and write for the last time."""
         if not self._end.is_set():
             self._end.set()
-            if self._thread.ident is not None:
-                self._thread.join(timeout=5)
+            self._thread.join(timeout=5)
             self.put("ended", error=error)
             self._write()
 
@@ -156,7 +152,6 @@ def _hear(events: Events, record: logging.LogRecord) -> None:
 def working(folder: Path, stage: str, **facts: Any) -> Iterator[Events]:
     """Tell in `folder` that this process works while the context lasts, and how it ended."""
     events, error = Events(folder, stage, **facts), ""
-    events.start()
     try:
         with logged_to(Hearing(partial(_hear, events))):
             yield events

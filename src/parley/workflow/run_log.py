@@ -68,7 +68,6 @@ def announce(study: "Study", scheduler: Any) -> None:
     events = Events(paths.processes(paths.results(study.name)), RUN, told)
     leave_with(lambda last_look: events.stop())
     atexit.register(events.stop)
-    events.start()
 
 
 def show_log() -> None:

@@ -136,14 +136,14 @@ class PlainLines:
 
     def look(self, snapshot: Snapshot, now: float) -> Iterator[str]:
         """Yield the lines that are due; `now` is in seconds of any clock."""
-        lines = []
+        lines, is_first = [], self._last_line == float("-inf")
         for stage in snapshot.stages:
-            took = "" if stage.seconds is None else f" in {duration(stage.seconds)}"
+            told, took = (stage.name, stage.state), "" if stage.seconds is None else f" in {duration(stage.seconds)}"
             words = {RUNNING: "begins", DONE: f"done{took}", FAILED_STAGE: "failed"}.get(stage.state)
-            if words and (took or stage.state != DONE or self._last_line > float("-inf")):  # else done before
-                if (stage.name, stage.state) not in self._stages:
-                    lines.append(f"{stage.name} {words}")
-                self._stages.add((stage.name, stage.state))
+            was_done = is_first and stage.state == DONE and not took
+            if words and told not in self._stages and not was_done:
+                lines.append(f"{stage.name} {words}")
+            self._stages.add(told)
         lines += [f"warning: {problem}" for problem in snapshot.problems if problem.key not in self._problems]
         self._problems = {problem.key for problem in snapshot.problems}
         yield from (f"{snapshot.study}: {one_line(line)}" for line in lines)

@@ -18,9 +18,9 @@ from hypothesis import settings
 settings.register_profile("parley", derandomize=True, deadline=None)
 settings.load_profile("parley")
 
-# Where the keys of tests may go; the user's own file of places is not looked at.
+# Where the keys of tests may go.
 PLACES = ("TINY_API_KEY", "SERVICE_API_KEY", "NO_SUCH_KEY")
-os.environ |= {"PARLEY_ALLOW_KEYS": ",".join(f"{name}=127.0.0.1" for name in PLACES), "XDG_CONFIG_HOME": "/nowhere"}
+os.environ["PARLEY_ALLOW_KEYS"] = ",".join(f"{name}=127.0.0.1" for name in PLACES)
 # What a test prepares of a model lies in its own folder.
 os.environ["PARLEY_MODELS"] = "models"
 

@@ -205,11 +205,6 @@ def mark(study: str, kind: Literal["shards", "played"], engine: str, run: str, s
     return marks(study, kind) / engine / f"run={run}" / f"shard={shard}"
 
 
-def service_answered(service: str) -> Path:
-    """File that is there when a service has answered once; `service` is a hash. No study has such a name."""
-    return root() / RESULTS / ".services" / f"{service}.answered"
-
-
 def paused(study: str, model: str) -> Path:
     """File that says why the games of a model are paused."""
     return results(study) / "paused" / f"{model}.txt"

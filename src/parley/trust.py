@@ -12,23 +12,17 @@ import importlib.util
 import os
 import re
 from collections.abc import Mapping
-from functools import cache, partial
+from functools import cache
 from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import Annotated
 from urllib.parse import urlsplit
 
-import yaml
-from pydantic import Field, RootModel
-
 from parley.errors import HIDDEN, UsageError, names_key, without_keys
-from parley.files import write_atomically
 from parley.text import one_line
-from parley.text.yamlfile import load_yaml, validated
 
 GAME_ENTRY_POINTS, POLICY_ENTRY_POINTS = "parley.games", "parley.policies"  # groups of entry points
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
-_ALLOWED = "PARLEY_ALLOW_KEYS"  # for jobs and in CI; `parley allow-key` lets a key go for good
+_ALLOWED = "PARLEY_ALLOW_KEYS"
 MAKERS = {  # to whom their keys may go
     "ANTHROPIC_API_KEY": "api.anthropic.com",
     "DEEPINFRA_API_KEY": "api.deepinfra.com",
@@ -105,16 +99,6 @@ def entry_points(group: str) -> dict[str, str]:
 # Keys
 
 
-class _Places(RootModel[dict[str, list[Annotated[str, Field(min_length=1)]]]]):
-    """Hosts by the name of a variable."""
-
-
-def places_file() -> Path:
-    """Return the user's own file of what was allowed."""
-    home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
-    return Path(home) / "parley" / "keys.yaml"
-
-
 def check_key(model: str, variable: str, url: str) -> None:
     """Raise UsageError unless the key in an environment variable may go to a URL for a model."""
     parts = urlsplit(url)
@@ -133,8 +117,8 @@ def check_key(model: str, variable: str, url: str) -> None:
                 "service of yours into its source in models.yaml"
             )
         raise UsageError(
-            f"{model}: its entry sends the key in {variable} to {host}; if it belongs there, say so once: parley "
-            f"allow-key {variable}={host} (in jobs and CI: {_ALLOWED}={variable}={host})"
+            f"{model}: its entry sends the key in {variable} to {host}; if it belongs there, say so: export "
+            f"{_ALLOWED}={variable}={host} (commas between several)"
         )
 
 
@@ -153,23 +137,10 @@ def without_key_variables(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def allow_key(variable: str, host: str) -> Path:
-    """Let the key in a variable go to a host, or `host:port`; return the file that says so from now on."""
-    path, places = places_file(), _places()
-    places[variable] = sorted({*places.get(variable, []), host.lower()})
-    write_atomically(path, partial(yaml.safe_dump, places, encoding="utf-8"))
-    return path
-
-
 def _allowed() -> dict[str, list[str]]:
-    """Return where each key may go by its owner's word, in the environment or in the file."""
-    allowed = _places()
+    """Return where each key may go by its owner's word in the environment."""
+    allowed: dict[str, list[str]] = {}
     for each in os.environ.get(_ALLOWED, "").split(","):
         variable, _, place = each.strip().partition("=")
-        allowed[variable] = [*allowed.get(variable, []), place]
+        allowed.setdefault(variable, []).append(place)
     return allowed
-
-
-def _places() -> dict[str, list[str]]:
-    path = places_file()
-    return validated(_Places, load_yaml(path), str(path)).root if path.exists() else {}

@@ -1,4 +1,4 @@
-"""Which models answered: in journals and records, in the report, and what `strict_model` makes of it."""
+"""Which models answered: in journals and records, and in the report."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,11 +7,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from parley import paths
 from parley.analysis.made_by import MAX_LINES, answered_as, answered_warnings, made_by
 from parley.analysis.summarize import summarize
-from parley.errors import EngineError, JournalError
-from parley.play.journal import journaled
 from parley.play.record import read_record, read_summary
 from parley.play.record_store import read_records
 from parley.play.replay import replay
@@ -23,7 +20,7 @@ from support.commands import heard
 from support.studies import StudyFactory
 
 pytestmark = [
-    pytest.mark.promise("A log and the report say which model really answered; `strict_model` refuses another one."),
+    pytest.mark.promise("A log and the report say which model really answered."),
     pytest.mark.slow,
 ]
 
@@ -37,9 +34,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandInService]:
         yield found
 
 
-def make(study_factory: StudyFactory, server: StandInService, strict: bool = False, n: Any = (3, 4)) -> Study:
-    source = {"url": server.url, "served": SERVED}
-    entry = {"source": source, "strict_model": strict, "limits": {"patience_seconds": 0}}
+def make(study_factory: StudyFactory, server: StandInService, n: Any = (3, 4)) -> Study:
+    entry = {"source": {"url": server.url, "served": SERVED}, "limits": {"patience_seconds": 0}}
     grid = {"model": "theirs", "n": list(n)}
     return study_factory(grid, models={"theirs": entry}, parameters={"max_rounds": 2}, seeds=2)
 
@@ -60,12 +56,6 @@ def naming(server: StandInService, *names: Any, fingerprints: tuple[Any, ...] = 
         return status, reply | {"model": model, "system_fingerprint": fingerprint}
 
     server.answer = answer
-
-
-def breaking_off(server: StandInService) -> None:
-    """Have the service break the connection after a few replies."""
-    answer = server.answer
-    server.answer = lambda body: None if len(server.bodies) > 4 else answer(body)
 
 
 def played(study: Study) -> list[str]:
@@ -132,29 +122,3 @@ def test_other_models_and_changes_are_warned_of_in_the_report(
     assert "more than one model in model=theirs, n=3, " in three
     assert "more than one model in model=theirs, n=4, " in four
     assert "system_fingerprint in 2 of 2 conditions" in fingerprints
-
-
-def test_a_change_ends_a_strict_simulation_and_loses_nothing(
-    study: Study, study_factory: StudyFactory, server: StandInService
-) -> None:
-    records = [simulation.record("small") for simulation in study.simulations()]
-    strict = make(study_factory, server, strict=True)
-    assert [s.record("small") for s in strict.simulations()] == records  # strictness changes no path
-    naming(server, *[SERVED] * 4, OTHER)
-    with pytest.raises(EngineError, match=f"answered as {OTHER}, .*strict_model"):
-        played(strict)
-    kept = journaled(paths.journal(records[0]))
-    assert {entry.served_model for entry in kept} == {SERVED}
-    naming(server, SERVED)
-    assert f"going on from the journal: {len(kept)} replies" in played(strict)
-
-
-def test_who_becomes_strict_is_told_of_the_replies_that_are_there(
-    study: Study, study_factory: StudyFactory, server: StandInService
-) -> None:
-    naming(server, OTHER)
-    breaking_off(server)
-    with pytest.raises(EngineError, match="broke the connection"):
-        played(study)
-    with pytest.raises(JournalError, match=f"{OTHER}, .*strict_model .*{SERVED}"):
-        played(make(study_factory, server, strict=True))

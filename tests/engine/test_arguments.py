@@ -10,12 +10,7 @@ from typing import Any
 import pytest
 
 from parley.engine import server
-from parley.engine.arguments import (
-    MACHINE_ARGUMENTS,
-    ONLY_ON,
-    check_arguments,
-    written,
-)
+from parley.engine.arguments import MACHINE_ARGUMENTS, ONLY_ON
 from parley.engine.models import ModelEntry, load_models
 from support import REPOSITORY
 
@@ -47,15 +42,6 @@ for line in sys.stdin:
             read = {"error": said.getvalue()[-300:] or repr(error)}
     print(json.dumps(read if isinstance(read, dict) else vars(read), default=str))
 """
-VALUES = (True, False, 4, 0.5, "4k", "4K", "1.5k", "-1", "0 1", "warning", "INFO", "sha256", "native", "lazy")
-
-
-def refusal(name: str, value: Any) -> str:
-    try:
-        check_arguments({name: value})
-    except ValueError as error:
-        return str(error)
-    return ""
 
 
 def command(cpu: bool, model: ModelEntry) -> list[str]:
@@ -66,7 +52,6 @@ def command(cpu: bool, model: ModelEntry) -> list[str]:
 
 SHIPPED = [model for model in load_models(REPOSITORY / "config" / "models.yaml").values() if not model.is_service]
 STARTED = [(cpu, model) for cpu in (True, False) for model in SHIPPED]
-TAKEN = [(name, value) for name in MACHINE_ARGUMENTS for value in VALUES if not refusal(name, value)]
 WIDE = {"gpus": 8, "server_args": {"data_parallel_size": 2, "pipeline-parallel-size": 2, "no-disable-log-stats": True}}
 PARTS = {"engine_args": {"override-generation-config.x": False, "no-enforce-eager": False}}
 KEYS = ("seed", "enforce_eager", "port-x", "hostess", "tokenizer")
@@ -78,7 +63,6 @@ def read() -> list[Any]:
     spread = SHIPPED[0].model_copy(update=WIDE | PARTS)
     odd = [(False, SHIPPED[0].model_copy(update={"engine_args": {k: v}})) for k in KEYS for v in ("x", -5, True)]
     lines = [command(*started) for started in [*STARTED, (False, spread), (True, spread), *odd]]
-    lines += [["--model", "m", *written(name, value)] for name, value in TAKEN]
     asked, parser = "\n".join(map(json.dumps, lines)), [sys.executable, "-c", PARSER]
     done = subprocess.run(parser, input=asked, capture_output=True, text=True, check=True)
     found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
@@ -95,7 +79,7 @@ def test_vllm_reads_the_command_line_of_every_shipped_model_on_a_cpu_and_on_a_gp
 
 
 def test_whatever_an_entry_may_say_the_server_listens_on_its_socket_alone(read: list[Any]) -> None:
-    found = [each for each in read[1 : -len(TAKEN)] if "error" not in each]
+    found = [each for each in read[1:] if "error" not in each]
     keys = ("uds", "model", "served_model_name", "host", "config", "master_addr", "grpc_port", "trust_remote_code")
     expected = ["/tmp/s.sock", "m", ["tiny"], None, None, "127.0.0.1", None, False]
     assert [each for each in found if [each[key] for key in keys] != expected] == []
@@ -107,14 +91,6 @@ def test_a_server_spreads_over_its_gpus_and_over_none_on_a_cpu(read: list[Any]) 
         # A part may be false, and a double no is a yes.
         assert found["override_generation_config"] == {"x": False}
         assert found["enforce_eager"] is True
-
-
-def test_vllm_reads_every_value_that_a_machine_argument_may_have(read: list[Any]) -> None:
-    for (name, value), found in zip(TAKEN, read[-len(TAKEN) :], strict=False):
-        assert "error" not in found, (name, value, found)
-        # False is false, and not what vLLM takes by itself.
-        assert not isinstance(value, bool) or found[name.replace("-", "_")] is value, name
-    assert {name for name, _ in TAKEN} == set(MACHINE_ARGUMENTS)
 
 
 def test_vllm_knows_each_argument_and_which_it_takes_only_on(read: list[Any]) -> None:

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from parley.engine.service.limits import estimated_tokens
 from parley.play.forks import forked_policies
 from parley.play.live_fork import study_of_record
 from parley.play.replay import replay
 from parley.play.runner import Play, play
-from parley.policies import Ask, Completion
+from parley.policies import Ask, Completion, estimated_tokens
 from parley.study.prompt_sent import asked, part_text
 from support.answering import record_with_model
 from support.playing import new_consensus, new_deliberation, new_hunt

@@ -298,7 +298,7 @@ def test_the_key_is_in_no_file_and_no_message_of_a_run_that_waits_and_stops(
 ) -> None:
     failures = [None, (429, {"error": f"{KEY} is too fast"}, {"Retry-After": "0"})]
     server.answer = lambda body: failures.pop() if failures else as_recorded(body)
-    study = make({"tokens": 6_000}, limits={"concurrent": 1, "requests_per_minute": 500})
+    study = make({"tokens": 6_000}, limits={"concurrent": 1})
     ran = parley("simulate", "small.yaml", records_of(study)[0])
     make({"tokens": 10**6}, limits={"concurrent": 1})
     again = parley("simulate", "small.yaml", records_of(study)[0])

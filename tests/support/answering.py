@@ -289,13 +289,13 @@ def service_entry(url: str = "http://127.0.0.1:1/v1", **keys: Any) -> ModelEntry
 
 
 async def asking(url: str, times: int = 1, **keys: Any) -> tuple[Completion, dict[str, Any]]:
-    """Wait for a service and ask it with seeds from 11 on; return the last reply, and provenance with effort."""
+    """Wait for a service and ask it with seeds from 11 on; return the last reply, and provenance."""
     entry = service_entry(url, **keys)
     async with Engine(service_of("tiny", entry)) as engine:
         await engine.wait_ready(60)
         for seed in range(11, 11 + times):
             reply = await LLMPolicy(engine, entry).answer(first_ask(), seed, 0)
-        return reply, {**await engine.provenance(), **engine.effort()}
+        return reply, dict(await engine.provenance())
 
 
 def ask(url: str, **keys: Any) -> tuple[Completion, dict[str, Any]]:

@@ -18,11 +18,10 @@ import pandas as pd
 
 from parley import paths
 from parley.engine.models import compare_names
-from parley.engine.service.limits import BYTES_PER_TOKEN
 from parley.errors import ParleyError, RecordError
 from parley.play.record import Summary
 from parley.play.record_store import UsableRecords, mark_of_tables, read_own
-from parley.policies import Tokens
+from parley.policies import BYTES_PER_TOKEN, Tokens
 from parley.policies.kinds import PolicyKind
 from parley.study import Study, prompt_sent
 from parley.study.condition import Condition, Simulation, axes_text

@@ -16,7 +16,7 @@ import click
 
 from parley import paths
 from parley.cli import common
-from parley.errors import ParleyError, UsageError, without_keys
+from parley.errors import ParleyError, UsageError
 from parley.files import write_new
 from parley.text import one_line
 
@@ -289,26 +289,6 @@ def plan(study: "Study", other: str | None, base: float | None, freeze: bool, fo
     common.tell(as_json, {**made.values(), "files": files}, chain(made.lines(), files, beside, state))
 
 
-@click.command("allow-key")
-@click.argument("place", metavar="VARIABLE=HOST[:PORT]")
-def allow_key(place: str) -> None:
-    """Let the API key in an environment variable go to a host, from now on, whichever models file asks for it.
-
-    It goes over https, or to this machine. Keys of well-known services may go to these. What was allowed is in
-    ~/.config/parley/keys.yaml.
-
-    \b
-    Example:  parley allow-key LAB_API_KEY=models.lab.example
-    """
-    from parley.trust import allow_key as allow
-
-    variable, _, host = place.partition("=")
-    is_place = re.fullmatch(r"[A-Z][A-Z0-9_]*=[A-Za-z0-9.:\[\]-]+", place)
-    if not is_place or without_keys(place) != place:  # which is not quoted: some give the key itself
-        raise UsageError("allow-key: must be VARIABLE=HOST, without the key, such as LAB_API_KEY=models.lab.example")
-    click.echo(f"the key in {variable} may go to {host}: {allow(variable, host)}")
-
-
 @click.command()
 @common.STUDY
 @click.option("--profile", help="Snakemake's profile, such as slurm; default: on this machine, on all its cores.")
@@ -334,4 +314,4 @@ def stage(study: str, profile: str | None, remove: bool, models: Path | None) ->
         click.echo(text)
 
 
-COMMANDS = (new, plan, prune, import_games, export, allow_key, stage)
+COMMANDS = (new, plan, prune, import_games, export, stage)

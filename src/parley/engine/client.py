@@ -14,7 +14,6 @@ from parley.engine.models import ModelEntry, compare_names
 from parley.engine.service import fetch
 from parley.engine.service.budget import Bill, Budget
 from parley.engine.service.dialect import OWN_SECONDS
-from parley.engine.service.limits import estimated_tokens
 from parley.engine.service.retrying import Retries, Send
 from parley.engine.service.service import APIS, Service
 from parley.errors import EngineError
@@ -132,9 +131,7 @@ class Engine:
         most = Tokens(prompt=len(content), completion=longest)  # no token is less than a byte
         if self._budget is not None:
             self._budget.require(self._server.model, most)  # before it waits for limits
-        prompt_bytes = sum(len(message["content"].encode()) for message in ask.messages)
-        tokens = estimated_tokens(prompt_bytes, longest)
-        response = await self._sender.send(lambda: self._post(content, most), seed, tokens)
+        response = await self._sender.send(lambda: self._post(content, most), seed)
         if (error := response.error) is not None:
             if error.answers is None:
                 raise self._server.refused(error)
@@ -150,7 +147,7 @@ class Engine:
             completion = self._read(response, is_json)
         except RecursionError:
             return self._unusable(TOO_DEEP, "nested too deep")
-        self._check_model(completion)
+        self._tell_model(completion)
         most = max_tokens * TOKEN_BYTES
         if len(completion.text) + len(completion.reasoning or "") > most:
             return self._unusable(TOO_LARGE, f"more than {most:,} characters for {max_tokens:,} tokens")
@@ -217,16 +214,12 @@ class Engine:
         _log.info("%s sent a reply that counts as unusable: %s", self._server.who, why)
         return Completion(text="", finish_reason=reason)
 
-    def _check_model(self, completion: Completion) -> None:
-        """Tell once of an answer by another model; raises EngineError if the entry is strict about it."""
+    def _tell_model(self, completion: Completion) -> None:
+        """Tell once of an answer by another model."""
         server, name = self._server, completion.served_model
-        likeness = None if name is None else compare_names(server.served, name)
-        if server.strict and likeness != "same":
-            raise EngineError(
-                f"{server.who} was asked for {server.served} and answered as {name or 'nobody'}, which strict_model "
-                "forbids; put the exact name into source.served, or remove strict_model"
-            )
-        if name is not None and likeness == "other" and name not in self._told and len(self._told) < _TOLD_NAMES:
+        if name is None or name in self._told or len(self._told) == _TOLD_NAMES:
+            return
+        if compare_names(server.served, name) == "other":
             self._told.add(name)
             _log.warning("%s was asked for %s and answered as %s", server.who, server.served, name)
 
@@ -248,10 +241,6 @@ class Engine:
         """Return what the engine tells of itself, for the record."""
         return await self._sender.provenance(self._http)
 
-    def effort(self) -> Mapping[str, Any]:
-        """Return what its requests took so far, to be added to the provenance."""
-        return self._sender.effort()
-
 
 class _OwnServer:
     """A server that Parley started, whose endpoint file says where it listens and how it died."""
@@ -263,7 +252,7 @@ class _OwnServer:
         self.service = Service(endpoint.model, endpoint.model, url, seconds=seconds, socket=endpoint.socket)
         self._who = self.service.who
 
-    async def send(self, post: Send, seed: int, tokens: int) -> fetch.Response:
+    async def send(self, post: Send, seed: int) -> fetch.Response:
         """Send once: a server that fails is a server that died, and the shard's next one goes on.
 
         Raises EngineError for a request that got no answer, in the server's last words if it has any.
@@ -277,9 +266,6 @@ class _OwnServer:
         if response.status_code >= 500:
             await self._last_words(min(3.0, _LAST_WORDS_SECONDS))
         return response
-
-    def effort(self) -> Mapping[str, Any]:
-        return {}
 
     async def ready(self, http: fetch.Client) -> bool:
         """Whether it answers; raises EngineError if it is dead."""

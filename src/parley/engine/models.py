@@ -102,7 +102,7 @@ _OF_OWN_SERVERS = (
     *("engine_args", "server_args", "reasoning_tokens", "deterministic", "quantization", "grammar", "gpus"),
     *("cluster.gpu_model", "cluster.gres", "cluster.memory_mb"),
 )
-_OF_SERVICES = ("strict_model", "dialect", "limits")
+_OF_SERVICES = ("dialect", "limits")
 _NO_PARSER = (
     "its thoughts would be part of its replies; add engine_args: {reasoning-parser: ...}, such as qwen3 or deepseek_r1"
 )
@@ -200,13 +200,6 @@ class ModelEntry(FileModel):
         default=None,
         description=f"How long a request may take until its whole reply is there; by default {SERVICE_SECONDS:.0f} "
         f"for a service and {OWN_SECONDS:.0f} for a server that Parley starts. Not part of the identity.",
-    )
-    strict_model: bool = Field(
-        exclude=True,
-        default=False,
-        strict=True,
-        description="Whether a service's reply that names another model than `served` ends the simulation; else it "
-        "is a warning. Not part of the identity.",
     )
     price: Price | None = Field(
         exclude=True,

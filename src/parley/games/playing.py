@@ -16,13 +16,12 @@ from functools import cache
 
 from pydantic import BaseModel, ValidationError, create_model
 
-from parley.engine.service.limits import estimated_tokens
 from parley.errors import UsageError
 from parley.games.base import Game, Outcome, Point
 from parley.games.own_game import checked_play
 from parley.games.parameters import Chat, Seat
 from parley.identity import stream
-from parley.policies import FIRST_STEP, Ask, Reply
+from parley.policies import FIRST_STEP, Ask, Reply, estimated_tokens
 from parley.policies.reply_text import FreeText, Reading, ReplyModel, free_field, schema_of
 
 Playing = Generator[list[Ask], list[Reply], Outcome]

@@ -17,8 +17,8 @@ import psutil
 
 from parley import paths
 from parley.engine.endpoint import read_endpoint
-from parley.engine.models import ModelEntry, compare_names
-from parley.errors import JournalError, NotReadyError, ParleyError, UsageError
+from parley.engine.models import ModelEntry
+from parley.errors import NotReadyError, ParleyError, UsageError
 from parley.files import open_to_append
 from parley.play.forks import forked_policies
 from parley.play.journal import Journal, delete_journal, off_loop
@@ -266,11 +266,9 @@ async def play_simulation(
 ) -> tuple[Play, dict[str, dict[str, Any]]]:
     """Connect what the simulation needs and play it; return the play and the provenance of its engines."""
     game = simulation.game()
-    if journal is not None:
-        _require_models(simulation, journal)
     async with AsyncExitStack() as stack:
         engines = await connect(stack, simulation, answering) if simulation.condition.models else {}
-        provenances = {name: await engine.provenance() for name, engine in engines.items()}
+        provenances = {name: dict(await engine.provenance()) for name, engine in engines.items()}
         for text in provenance_warnings({"engines": provenances}):
             _log.warning("%s", text)
         of_groups = [policy_of(group.player, engines) for group in simulation.condition.groups]
@@ -278,21 +276,7 @@ async def play_simulation(
         if simulation.parent is not None:
             policies = forked_policies(simulation, policies)
         played = await play_async(simulation.id, game, policies, journal, watchers)
-        answered = {name: {**provenances[name], **engine.effort()} for name, engine in engines.items()}
-    return played, answered
-
-
-def _require_models(simulation: Simulation, journal: Journal) -> None:
-    """Raise JournalError if it holds replies of another model than an entry that is strict about it allows."""
-    strict = {name: entry.served for name, entry in simulation.condition.entries.items() if entry.strict_model}
-    players = simulation.players if strict else {}
-    for entry in journal.entries.values():
-        asked = strict.get(players[entry.agent].model or "") if entry.agent in players else None
-        if asked and entry.served_model and compare_names(asked, entry.served_model) != "same":
-            raise JournalError(
-                f"{journal.path}: holds replies of {entry.served_model}, and strict_model allows {asked} alone; move "
-                "it away to ask again, or remove strict_model"
-            )
+    return played, provenances
 
 
 async def connect(stack: AsyncExitStack, simulation: Simulation, answering: Answering) -> "dict[str, Engine]":

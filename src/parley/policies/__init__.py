@@ -118,6 +118,14 @@ class Tokens:
         return self.prompt + self.completion
 
 
+BYTES_PER_TOKEN = 4  # about what English prompts have
+
+
+def estimated_tokens(prompt_bytes: int, max_tokens: int) -> int:
+    """Return about how many tokens a request will use."""
+    return prompt_bytes // BYTES_PER_TOKEN + max_tokens
+
+
 @dataclass(frozen=True, slots=True)
 class Completion:
     """One reply as it came; counts and names are None where nobody said them.

@@ -36,8 +36,7 @@ _DAMAGED = (
 )
 _OTHER_MODEL = (
     "All simulations of a condition should be answered by one model, the one that was asked for. Here a service named "
-    "another one, or changed it meanwhile. `strict_model: true` in the model's entry makes a reply of another model "
-    "an error."
+    "another one, or changed it meanwhile."
 )
 _DEGENERATE = (
     "The format of the replies, or the sampling, may shape what these models write. Read some of their games (the "

@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from parley.engine.service.limits import BYTES_PER_TOKEN, estimated_tokens
 from parley.errors import ParleyError, UsageError, located
 from parley.games.base import Game
 from parley.games.parameters import Seat
 from parley.games.playing import playing
 from parley.games.prompts import text_of
 from parley.identity import stream
-from parley.policies import Ask, Reply
+from parley.policies import BYTES_PER_TOKEN, Ask, Reply, estimated_tokens
 from parley.policies.kinds import BY_MODEL, PolicyKind, Rule
 from parley.policies.reply_text import FreeText, parse_reply, schema_of
 from parley.study import Study

@@ -176,13 +176,6 @@ def test_messages_of_anthropic_think_and_hold_a_reply_to_its_form(server: StandI
         assert ask(server.url, dialect="anthropic-messages")[0].finish_reason == ended
     server.answer = lambda body: (200, {"type": "message", "content": 5})
     assert "not a chat completion" in error(server.url, dialect="anthropic-messages")
-    server.answer = lambda body: (400, {"error": {"message": 'tool_choice="vote" requires --tool-call-parser'}})
-    assert "take api: chat in the dialect" in error(server.url, dialect="anthropic-messages")
-    server.answer = lambda body: (
-        400,
-        {"error": {"message": "The provided JSON schema contains features not supported"}},
-    )
-    assert "write schema_lengths: false in the dialect" in error(server.url)
 
 
 def test_responses_of_openai_are_cut_refuse_and_fail(server: StandInService, pauses: list[float]) -> None:

@@ -1,5 +1,7 @@
 """A service that cannot answer for now: a real HTTP server that says 429, 500, hangs up, or is slow."""
 
+import asyncio
+import socket
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -11,7 +13,17 @@ import pytest
 from parley.engine.service import retrying
 from parley.engine.service.fetch import Response
 from parley.engine.service.retrying import pause, retry_after
-from support.answering import StandInService, as_recorded
+from parley.errors import NotReadyError
+from support.answering import (
+    Engine,
+    LLMPolicy,
+    StandInService,
+    as_recorded,
+    completion,
+    first_ask,
+    service_entry,
+    service_of,
+)
 from support.answering import ask as ask_service
 from support.answering import error as error_of_service
 from support.commands import heard
@@ -72,16 +84,13 @@ def test_what_may_pass_is_tried_again_byte_for_byte(server: StandInService, paus
     pauses.clear()
     server.answer = failing((429, BUSY), (503, b"<html>"))
     with heard() as said:
-        reply, told = ask(server.url)
+        reply, _ = ask(server.url)
     text = as_recorded(server.bodies[-1])[1]["choices"][0]["message"]["content"]
     assert (reply.text, server.bodies[-1]["seed"]) == (text, 11)
     assert len(server.contents) == 3
     assert len(set(server.contents)) == 1
     assert 0.5 <= pauses[0] <= 1.0 <= pauses[1] <= 2.0
     assert said[0] == "the service for tiny answered 429: slow down; trying again in 1 s"
-    effort = {"requests": 1, "retried": 2, "retry_seconds": round(sum(pauses), 1), "limit_seconds": 0.0}
-    assert told["effort"] == effort
-    assert "effort" not in ask(server.url)[1]  # answered at once
 
 
 @pytest.mark.slow
@@ -108,20 +117,43 @@ def test_patience_ends(server: StandInService, pauses: list[float]) -> None:
     assert len(server.bodies) == len(pauses) + 1
 
 
-@pytest.mark.promise("A service that never answered stops a run after 30 s; one that answered keeps its patience.")
-def test_a_service_that_never_answered_is_given_up_soon(server: StandInService, pauses: list[float]) -> None:
+@pytest.mark.promise("A wrong URL ends in one line: at once if its host does not exist, else when patience ends.")
+def test_a_wrong_url_ends_in_one_line(pauses: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
     nobody = "http://127.0.0.1:9/v1"
-    told = error(nobody, patience_seconds=600)
-    assert f"cannot be reached at {nobody}" in told
-    assert "it never answered" in told
-    assert "check source.url" in told
-    assert 15 < sum(pauses) <= 30
-    ask(server.url)  # in this folder, by another process perhaps
-    pauses.clear()
-    server.answer = lambda body: None  # hangs up
-    server.pages["/v1/models"] = None
-    assert "limits.patience_seconds: 600" in error(server.url, patience_seconds=600)
-    assert 500 < sum(pauses) <= 600
+    for dialect in {}, {"lists_models": False}:
+        with pytest.raises(NotReadyError, match=rf"cannot be reached at {nobody}.*limits\.patience_seconds: 600"):
+            ask(nobody, dialect=dialect)
+        assert 500 < sum(pauses) <= 600
+        pauses.clear()
+
+    def resolve(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    with pytest.raises(NotReadyError, match=r"cannot be reached at http://lab\.example/v1.*not known"):
+        ask("http://lab.example/v1", of_source={"key_variable": None})
+    assert pauses == []
+
+
+@pytest.mark.promise("All games of a process together have no more requests in flight than a service allows.")
+def test_two_games_and_two_entries_of_a_service_have_no_more_in_flight_than_it_allows(server: StandInService) -> None:
+    server.answer = lambda body: completion("{}")
+    server.seconds = 0.03
+    entries = [service_entry(server.url, limits={"concurrent": 2}) for _ in range(2)]
+
+    async def game(entry: int) -> None:
+        async with Engine(service_of(f"entry_{entry}", entries[entry])) as engine, asyncio.TaskGroup() as group:
+            for seed in range(6):
+                group.create_task(LLMPolicy(engine, entries[entry]).answer(first_ask(), seed, 0))
+
+    async def games() -> None:
+        async with asyncio.TaskGroup() as group:
+            for entry in (0, 0, 1):
+                group.create_task(game(entry))
+
+    asyncio.run(games())
+    assert len(server.bodies) == 18
+    assert max(server.most) == 2
 
 
 def test_whether_a_service_is_there_is_asked_as_patiently(

@@ -1,7 +1,6 @@
 """A service that somebody else runs: a real HTTP server on 127.0.0.1, which answers what it should and should not."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +12,7 @@ from yarl import URL
 from parley.engine.models import ModelEntry, recorded_entry
 from parley.engine.service.fetch import _proxy_of
 from parley.engine.service.service import Service, service_of
-from parley.errors import ParleyError, UsageError
-from parley.trust import places_file
+from parley.errors import UsageError
 from support.answering import (
     KEY,
     SERVED,
@@ -28,7 +26,6 @@ from support.answering import (
     service,
     service_entry,
 )
-from support.commands import Parley, one_line_error
 
 pytestmark = pytest.mark.promise(
     "A service's key is in no file and no message; redirects are not followed; proxies of the environment hold."
@@ -89,7 +86,7 @@ def test_headers_come_from_the_environment_and_are_as_secret_as_the_key(
 ) -> None:
     secret = "org-51c0ffee99"
     of_source = {"headers": {"X-Organization": "TINY_ORGANIZATION"}}
-    with pytest.raises(UsageError, match=r"TINY_ORGANIZATION to 127\.0\.0\.1;.*parley allow-key"):
+    with pytest.raises(UsageError, match=r"TINY_ORGANIZATION to 127\.0\.0\.1;.*PARLEY_ALLOW_KEYS=TINY_ORG"):
         ask(server.url, of_source=of_source)
     monkeypatch.setenv("PARLEY_ALLOW_KEYS", f"{VARIABLE}=127.0.0.1, TINY_ORGANIZATION=127.0.0.1")
     with pytest.raises(UsageError, match="set the environment variable TINY_ORGANIZATION"):
@@ -150,36 +147,22 @@ def test_requests_go_through_the_proxy_of_the_environment(
     assert "the proxy of the environment: Cannot connect to host 127.0.0.1:1" in said
 
 
-def test_a_proxy_variable_that_cannot_be_used_is_named_without_its_password(
+def test_a_proxy_that_cannot_be_used_is_told_without_its_password(
     proxied: StandInService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secret = "me:pass-word@"
-    for variable, value, words in [
-        ("http_proxy", f"http://{secret}[::1", "HTTP_PROXY holds no usable URL"),
-        ("http_proxy", f"ftp://{secret}127.0.0.1", "HTTP_PROXY holds no usable URL"),
-        ("http_proxy", f"socks5h://{secret}127.0.0.1:1", "HTTP_PROXY names a SOCKS proxy.* pip install aiohttp-socks"),
-        ("no_proxy", f"http://{secret}127.0.0.1", "NO_PROXY holds what is no host"),
-        ("NO_PROXY", "a.example 127.0.0.1", "NO_PROXY holds what is no host"),
-    ]:
-        with monkeypatch.context() as patch:
-            patch.setenv(variable, value)
-            with pytest.raises(ParleyError, match=f"^the service for tiny: {words}") as caught:
-                ask("http://service.invalid/v1", of_source=NO_KEY)
-        assert "pass-word" not in str(caught.value), variable
+    for value in f"http://{secret}[::1", f"ftp://{secret}127.0.0.1", f"socks5h://{secret}127.0.0.1:1":
+        monkeypatch.setenv("http_proxy", value)
+        with pytest.raises(UsageError, match=r"^the proxy of the environment for http:// has no usable URL") as caught:
+            ask("http://service.invalid/v1", of_source=NO_KEY)
+        assert "pass-word" not in str(caught.value), value
 
 
-def test_no_proxy_is_read_as_others_read_it(proxied: StandInService, monkeypatch: pytest.MonkeyPatch) -> None:
-    for value, host, is_direct in [
-        ("192.168.0.0/16", "192.168.0.1", True),
-        ("lab.example, 192.168.0.1", "192.168.0.1", True),
-        ("10.0.0.0/8,*.lab.example", "192.168.0.1", False),
-        ("", "localhost", True),
-        ("", "[::1]", True),
-        ("10.0.0.0/8,*.lab.example", "models.lab.example", True),
-        ("10.0.0.0/8,*.lab.example", "lab.example", False),
-    ]:
-        monkeypatch.setenv("NO_PROXY", value)
-        assert (_proxy_of(URL(f"http://{host}/v1")) is None) == is_direct, (value, host)
+def test_no_proxy_and_this_machine_take_none(proxied: StandInService, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "lab.example, 192.168.0.1")
+    hosts = ("lab.example", "a.lab.example", "192.168.0.1", "localhost", "[::1]", "192.168.0.2", "service.invalid")
+    direct = [host for host in hosts if _proxy_of(URL(f"http://{host}/v1")) is None]
+    assert direct == ["lab.example", "a.lab.example", "192.168.0.1", "localhost", "[::1]"]
 
 
 @settings(max_examples=50)
@@ -254,10 +237,7 @@ def test_a_key_that_is_missing_or_unusable_is_an_error_that_does_not_show_it(mon
 
 
 @pytest.mark.promise("A models file sends a key only to its maker, or where the user said that it may go.")
-def test_a_key_goes_where_its_owner_said_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parley: Parley
-) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+def test_a_key_goes_where_its_owner_said_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTHER_SECRET", KEY)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
@@ -269,32 +249,20 @@ def test_a_key_goes_where_its_owner_said_alone(
     evil = ("https://api.openai.com.evil.example/v1", "https://evil.example/api.openai.com/v1", "http://127.0.0.1/v1")
     evil += ("https://evil-api.openai.com/v1", "https://evil.api.openai.com/v1")
     for variable, url in [("OPENAI_API_KEY", each) for each in evil] + [("OTHER_SECRET", "https://a.example/v1")]:
-        with pytest.raises(UsageError, match=f"parley allow-key {variable}="):
+        with pytest.raises(UsageError, match=f"export PARLEY_ALLOW_KEYS={variable}="):
             made(variable, url)
     places = ("A.Example", "b.example:8443", "c.example:443", "127.0.0.1", "[::1]:8000")
     monkeypatch.setenv("PARLEY_ALLOW_KEYS", ", ".join(f"OTHER_SECRET={place}" for place in places))
     for url in ("https://A.example:444", "https://b.example:8443", "https://c.example", "http://127.0.0.1:8000"):
         assert made("OTHER_SECRET", f"{url}/v1").key == made("OTHER_SECRET", "http://[::1]:8000/v1").key == KEY, url
     for url in ("https://b.example", "https://c.example:8443", "http://[::1]:8001", "https://127.0.0.1.example"):
-        with pytest.raises(UsageError, match="parley allow-key OTHER_SECRET="):
+        with pytest.raises(UsageError, match="export PARLEY_ALLOW_KEYS=OTHER_SECRET="):
             made("OTHER_SECRET", f"{url}/v1")
     for variable, host in (("OPENAI_API_KEY", "api.openai.com"), ("OTHER_SECRET", "a.example")):
         with pytest.raises(UsageError, match=f"{host} unencrypted; write https://"):
             made(variable, f"http://{host}/v1")
     with pytest.raises(UsageError, match=r"placeholder.* url and served"):
         made("OTHER_SECRET", "https://models.invalid/v1")
-    monkeypatch.delenv("PARLEY_ALLOW_KEYS")
-    for place in ("OTHER_SECRET=b.example", "OTHER_SECRET=A.example"):
-        assert parley("allow-key", place).status == 0
-    assert made("OTHER_SECRET", "https://a.example/v1").key == made("OTHER_SECRET", "https://b.example/v1").key == KEY
-    places_file().write_text("OTHER_SECRET: [C.example]\n")  # by hand
-    assert made("OTHER_SECRET", "https://c.example/v1").key == KEY
-    with pytest.raises(UsageError, match="allow-key"):
-        made("OPENAI_API_KEY", "https://a.example/v1")
-    for bad in ("x", "x=y", "A_KEY=", "A_KEY=http://x/", "=x", f"{KEY}=a.example", f"A_KEY={KEY}", KEY):
-        said = one_line_error(parley("allow-key", bad), 2)
-        assert "must be VARIABLE=HOST" in said
-        assert KEY not in said + parley("allow-key", "A_KEY", bad).err
 
 
 # Entries
@@ -303,7 +271,7 @@ def test_a_key_goes_where_its_owner_said_alone(
 def test_place_and_key_of_a_service_are_no_identity() -> None:
     one = service_entry(NODE).identity()
     keys: dict[str, Any] = {"limits": {"concurrent": 3}, "price": {"prompt": 1, "completion": 2}}
-    keys |= {"request_seconds": 5, "strict_model": True, "cluster": {"minutes": 5, "partition": "cpu"}, "gpus": 1}
+    keys |= {"request_seconds": 5, "cluster": {"minutes": 5, "partition": "cpu"}, "gpus": 1}
     assert service_entry("https://other.example/x/v1", **keys).identity() == one
     assert one["source"] == {"served": SERVED}
     assert service_entry(source={"url": NODE, "served": "another"}).identity() != one

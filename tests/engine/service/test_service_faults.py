@@ -186,11 +186,3 @@ def test_another_model_is_told_once_and_recorded(server: StandInService) -> None
         for model in SERVED, "Tiny-1B", DATED, None, 7:
             ask(server, proper(model=model))
     assert said == []
-
-
-def test_who_is_strict_takes_the_model_itself_alone(server: StandInService, pauses: list[float]) -> None:
-    for model in OTHER, DATED, None:
-        told = error(server, proper(model=model), strict_model=True, **PATIENT)
-        assert f"asked for {SERVED} and answered as {model or 'nobody'}, which strict_model forbids" in told
-    assert pauses == []
-    assert ask(server, proper(model="Tiny-1B"), strict_model=True).served_model == "Tiny-1B"

@@ -120,7 +120,7 @@ def test_vllm_and_litellm_before_it_play_by_chat_and_responses(weights: Path, mo
         for url, key in ((vllm, False), (litellm, True)):
             play(url, {"schema_lengths": False}, key=key)
             play(url, "openai-responses", key=key)
-            with pytest.raises(EngineError, match=r"requires --tool-call-parser.*take api: chat in the dialect"):
+            with pytest.raises(EngineError, match=r"requires --tool-call-parser.*change the dialect"):
                 play(url, "anthropic-messages", key=key)
 
 

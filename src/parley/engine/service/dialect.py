@@ -216,7 +216,6 @@ DialectField = Annotated[Dialect, BeforeValidator(_of_name, json_schema_input_ty
 SERVICE_SECONDS = 1800.0
 OWN_SECONDS = 7200.0  # a request waits behind all others of the shard; on a slow CPU that can be most of an hour
 DEFAULT_CONCURRENT = 64  # requests that are worth having in flight where nothing says how many may be
-_PerMinute = Annotated[int, Field(strict=True, ge=1, le=10**12)]
 _PerMillion = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 
 
@@ -226,20 +225,11 @@ class ServiceLimits(FileModel):
     concurrent: Annotated[int, Field(strict=True, ge=1, le=100_000)] | None = Field(
         default=None, description="Requests in flight at once."
     )
-    requests_per_minute: _PerMinute | None = Field(default=None, description="Requests begun in any minute.")
-    tokens_per_minute: _PerMinute | None = Field(
-        default=None, description="Tokens of prompts and replies of the requests begun in any minute."
-    )
     patience_seconds: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = Field(
         default=600.0,
         description="How long a request that the service cannot answer for now (429, 5xx, a lost connection) is tried "
-        "again; 0 gives up at once, and after 30 s a service that never answered.",
+        "again; 0 gives up at once.",
     )
-
-    @property
-    def any(self) -> bool:
-        """Whether requests have to wait for their turn."""
-        return (self.concurrent, self.requests_per_minute, self.tokens_per_minute) != (None, None, None)
 
 
 class Price(FileModel):

@@ -44,7 +44,6 @@ class Service:
     key_variable: str | None = None
     limits: ServiceLimits = field(default_factory=ServiceLimits)
     seconds: float = SERVICE_SECONDS  # for one request and its whole answer
-    strict: bool = False  # whether an answer of another model is an error
     dialect: Dialect = PLAIN
     key_header: str = "Authorization"
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # more of them, as secret as the key
@@ -87,10 +86,7 @@ class Service:
         name = api.key_header if self.key_header == usual else self.key_header
         bearer = "Bearer " if name == usual else ""
         headers = {**api.headers, **self.headers, **({name: f"{bearer}{self.key}"} if self.key else {})}
-        try:
-            return Client(self.url.removesuffix(self.api), headers, self.socket)
-        except ValueError as error:
-            raise UsageError(f"{self.who}: {error}") from None
+        return Client(self.url.removesuffix(self.api), headers, self.socket)
 
     def check_models(self, response: Response) -> None:
         """Raise EngineError, which says what is wrong, unless the service listed the model."""
@@ -133,19 +129,15 @@ class Service:
             return EngineError(f"{self.who}{at} sent no complete answer within {error.late:g} s")
         if self.socket:
             return EngineError(f"{self.who} broke the connection: {reason}; look at its log")
-        return EngineError(f"{self.who} cannot be reached{at}, or broke the connection: {reason}")
+        kind = EngineError if error.sent else NotReadyError  # nobody is there for others, either
+        return kind(f"{self.who} cannot be reached{at}, or broke the connection: {reason}")
 
     def refused(self, error: ServiceError) -> EngineError:
         """Return what to say of an error: its status, what the service said, and the remedy of its class."""
         status, variable = 402 if error.wants_money else error.status, self.key_variable
         answer = f"{self.who} answered {error.status}: {self.redacted(error.message) or 'nothing more'}"
-        not_taken = "if it does not take a key of the request, change the dialect in its entry"
-        if self.dialect.schema_lengths and "schema" in error.words:  # vLLM, of a text with a pattern and a length
-            not_taken = "write schema_lengths: false in the dialect of its entry"
-        if self.dialect.structured == "tool" and ("tool" in error.words or "Anthropic" in error.words):
-            not_taken = "of vLLM and proxies take api: chat in the dialect of its entry, where a schema holds replies"
         remedies = {
-            **dict.fromkeys((400, 422), not_taken),
+            **dict.fromkeys((400, 422), "if it does not take a key of the request, change the dialect in its entry"),
             **dict.fromkeys((401, 403), f"check the key in {variable}" if variable else "name source.key_variable"),
             402: "it wants money: look at the account there",
             404: f"is {self.url} its URL? Is {self.served!r} its name for the model?",
@@ -168,7 +160,7 @@ def service_of(name: str, entry: ModelEntry) -> Service:
     secrets = {variable: _secret(name, variable, source.url) for variable in source.variables}
     key = None if source.key_variable is None else secrets[source.key_variable]
     headers = {header: secrets[variable] for header, variable in source.headers.items()}
-    terms = (entry.limits, entry.deadline, entry.strict_model, entry.dialect, source.key_header, headers)
+    terms = (entry.limits, entry.deadline, entry.dialect, source.key_header, headers)
     return Service(name, source.served, source.url, key, source.key_variable, *terms)
 
 

@@ -18,13 +18,13 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import binom, multinomial, norm
 
-from parley.analysis import endings
 from parley.analysis.contrasts import band, spread_of
 from parley.analysis.questions import Pairs, line_ends
 from parley.statistics import stats
-from parley.statistics.anytime import anytime_interval, log_capital
+from parley.statistics.anytime import log_capital
 from parley.statistics.clustered import Standardized, clustered_difference, paired_rates, rate_limits, standardized
 from parley.statistics.stats import Floats, p_below, paired_mean, paired_share, wilson_of_mean
+from parley.statistics.survival import median_interval, paired_log_rank
 
 KEPT = Path(__file__).with_suffix(".csv")
 PAGE = KEPT.parents[1] / "docs" / "explanation" / "statistics.md"
@@ -235,15 +235,6 @@ def trends(n: int, times: int, random: Random, values: int) -> Found:
         yield f"rate {rate:.0%}", [paired_share(*each)[2] < 0.05 for each in ends]
 
 
-def anytime(n: int, times: int, random: Random) -> Found:
-    """Intervals of a rate that hold after each of n simulations at once."""
-    limits = [np.array([anytime_interval(x, m) for x in range(m + 1)]).T for m in range(1, n + 1)]
-    for rate in RATES:
-        counts = (random.random((times, n)) < rate).cumsum(axis=1)
-        inside = [(low[x] <= rate) & (rate <= high[x]) for (low, high), x in zip(limits, counts.T, strict=True)]
-        yield f"rate {rate:.0%}", np.all(inside, axis=0)
-
-
 def betting(n: int, times: int, random: Random) -> Found:
     """Intervals of a difference of paired rates that hold after each of n pairs at once."""
     values = np.array([0.0, 0.5, 1.0])  # only the first, alike, only the second
@@ -320,10 +311,8 @@ def mean_tests(n: int, times: int, random: Random, of: str) -> Found:
     yield of, [paired_mean(*draw(random, (2, n)))[2] < 0.05 for _ in range(10 * times)]
 
 
-def geometric(random: Random, hazard: float, n: int, normal: Any = None) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return rounds, cut at the deadline, and whether games ended by then; `normal` numbers decide, if given."""
-    if normal is None:
-        normal = random.normal(size=n)
+def geometric(normal: Floats, hazard: float) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return rounds, cut at the deadline, and whether games ended by then: as `normal` numbers decide."""
     time = np.maximum(np.ceil(norm.logsf(normal) / math.log1p(-hazard)), 1.0)
     return np.minimum(time, DEADLINE), time <= DEADLINE
 
@@ -341,58 +330,18 @@ def holds(low: float, high: float, value: float) -> bool:
 def medians(n: int, times: int, random: Random) -> Found:
     """The interval of the median rounds, by the chance to end in a round."""
     for hazard in HAZARDS:
-        limits = [endings.median_interval(*geometric(random, hazard, n)) for _ in range(times)]
+        limits = [median_interval(*geometric(random.normal(size=n), hazard)) for _ in range(times)]
         yield f"a chance of {hazard:g}", [holds(*each, median_of(hazard)) for each in limits]
 
 
-def cumulative(n: int, times: int, random: Random) -> Found:
-    """The cumulative incidence at round 6 of one of two ways to end; deadlines are from 1 to 10 in one condition."""
-
-    def held(rate: float) -> bool:
-        time = np.where(random.random(n) < rate, random.integers(1, 7, n), 100)
-        other = random.geometric(0.02, n)  # the second way, which is seldom first
-        first, way = np.minimum(time, other), np.where(time <= other, 1, 2)
-        deadline = random.integers(1, 11, n)
-        curve = endings.incidences(np.minimum(first, deadline), np.where(first <= deadline, way, 0), 2)[0]
-        at = np.searchsorted(curve.times, 6, side="right") - 1
-        exact = rate / 6 * sum(0.98 ** (round_ - 1) for round_ in range(1, 7))
-        return bool(at < 0 or curve.low[at] <= exact <= curve.high[at])
-
-    for rate in (0.05, 0.25, 0.5, 0.75, 0.95):
-        yield f"rate {rate:.0%}", [held(rate) for _ in range(times)]
-
-
-def two(random: Random, first: float, second: float, n: int, paired: bool) -> tuple[Any, Any]:
-    """Return the games of two conditions, which share their seeds or not."""
-    normal = random.multivariate_normal([0, 0], [[1, COMMON], [COMMON, 1]], n).T if paired else (None, None)
-    return geometric(random, first, n, normal[0]), geometric(random, second, n, normal[1])
-
-
-def ratios(n: int, times: int, random: Random, paired: bool) -> Found:
-    """The ratio of two medians, by the chances to end in a round."""
-
-    def held(hazard: float, other_hazard: float) -> bool:
-        (time, ended), (other, others) = two(random, hazard, other_hazard, n, paired)
-        weights = random.exponential(size=(2, endings.RESAMPLED // 4, n)).astype(np.float32)
-        first = endings.resampled_medians(time, ended, weights[0])
-        second = endings.resampled_medians(other, others, weights[0 if paired else 1])
-        with np.errstate(invalid="ignore"):
-            low, high = endings.percentile_interval(second / first, 0.0)
-        return holds(low, high, median_of(other_hazard) / median_of(hazard))
-
-    for hazards in ((0.1, 0.1), (0.05, 0.1), (0.1, 0.2), (0.2, 0.4)):
-        studies = range(max(1, times // 4))  # each takes milliseconds
-        yield f"chances of {hazards[0]:g} and {hazards[1]:g}", [held(*hazards) for _ in studies]
-
-
-def log_ranks(n: int, times: int, random: Random, paired: bool) -> Found:
-    """The log-rank test of two conditions of which neither is slower."""
+def log_ranks(n: int, times: int, random: Random) -> Found:
+    """The paired log-rank test of two conditions that share seeds, of which neither is slower."""
 
     def p_of(hazard: float) -> float:
-        (time, ended), (other, others) = two(random, hazard, hazard, n, paired)
-        if paired:
-            return endings.paired_log_rank(np.stack([time, other], axis=1), np.stack([ended, others], axis=1))
-        return endings.log_rank(np.r_[time, other], np.r_[ended, others], np.repeat([0, 1], n))
+        normal = random.multivariate_normal([0, 0], [[1, COMMON], [COMMON, 1]], n).T
+        sides = [geometric(numbers, hazard) for numbers in normal]
+        time, ended = (np.stack(side, axis=1) for side in zip(*sides, strict=True))
+        return paired_log_rank(time, ended)
 
     for hazard in HAZARDS:
         yield f"a chance of {hazard:g}", [p_of(hazard) < 0.05 for _ in range(times)]
@@ -403,7 +352,6 @@ def log_ranks(n: int, times: int, random: Random, paired: bool) -> Found:
 CASES: dict[str, tuple[tuple[str, Callable[[int, int, Random], Found]], ...]] = {
     "interval (95%)": (
         ("a rate (Wilson)", wilsons),
-        ("a rate whenever one stops (confidence sequence): after each of n simulations at once", anytime),
         ("a mean of shares (Wilson), agents alike", partial(shares_of_agents, alike=2.0)),
         ("the same, agents nearly the same", partial(shares_of_agents, alike=0.1)),
         *((f"a mean of numbers (t): {of}", partial(means, of=of)) for of in NUMBERS),
@@ -414,9 +362,6 @@ CASES: dict[str, tuple[tuple[str, Callable[[int, int, Random], Found]], ...]] = 
         ("a margin's rate", partial(margins, difference=False)),
         ("a margin's difference", partial(margins, difference=True)),
         ("median rounds", medians),
-        ("a cumulative incidence, deadlines within the condition", cumulative),
-        ("a ratio of median rounds, paired", partial(ratios, paired=True)),
-        ("a ratio of median rounds, not paired", partial(ratios, paired=False)),
         ("the band of noise: rates", partial(noise, share=True)),
         ("the band of noise: normal numbers", partial(noise, share=False)),
         ("a difference of rates whenever one stops (betting): after each of n pairs at once", betting),
@@ -430,8 +375,7 @@ CASES: dict[str, tuple[tuple[str, Callable[[int, int, Random], Found]], ...]] = 
         *((f"means, paired (t): {of}", partial(mean_tests, of=of)) for of in NUMBERS),
         ("a question over 4 strata", partial(pooled, strata=4)),
         ("a question over 8 strata", partial(pooled, strata=8)),
-        ("times (log-rank), not paired", partial(log_ranks, paired=False)),
-        ("times, paired (paired log-rank)", partial(log_ranks, paired=True)),
+        ("times, paired (paired log-rank)", log_ranks),
         (f"any of {QUESTIONS} questions over 8 strata (Holm)", partial(pooled, strata=8, of=QUESTIONS)),
         ("a trend over 3 values", partial(trends, values=3)),
         ("any of 24 messages of a scan, n forks with each and without (Holm)", partial(scans, messages=24)),

@@ -272,9 +272,9 @@ def frozen(study_file: Path) -> Path:
     return study_file.with_name(f"{study_file.stem}.frozen.md")
 
 
-def power(study: str, name: str, suffix: str, page: int = 1) -> Path:
-    """What `parley plan` writes: the table `plan` (`.csv`), and the figure `power` in pages as `figure` has them."""
-    return results(study) / "plan" / f"{name}{f'-{page}' if page > 1 else ''}{suffix}"
+def plan(study: str) -> Path:
+    """What the questions of a study can find, as `parley plan` says."""
+    return results(study) / "plan" / "plan.csv"
 
 
 def stamp(study: str, stage: str, plan: str) -> Path:

@@ -134,7 +134,6 @@ def test_an_indicator_that_says_the_same_as_an_outcome_is_not_compared_twice(mon
     answers = [True, True, False, False, True, False, False, False]
     table = contrasts(simulations("wwll"), simulations("wlll", model="b"), unanimous=answers, early=answers)
     assert set(table[table["kind"] == "indicator"]["what"]) == {"early"}
-    assert len(table[table["kind"] == "comparison"]) == 2  # it may still be compared within a condition
 
 
 def test_quantities_have_mean_differences_with_t() -> None:
@@ -148,23 +147,10 @@ def test_quantities_have_mean_differences_with_t() -> None:
     assert pd.isna(row["both"])
 
 
-def test_indicators_of_the_same_simulations_are_compared_within_each_condition() -> None:
-    answers = {
-        "unanimous": [True, True, True, False] + [True] * 4,
-        "early": [False, False, True, None] + [True] * 4,
-    }
-    table = contrasts(simulations("wwww"), simulations("wwww", model="b"), **answers)
-    row = of(table, "early - unanimous", model="a")
-    assert cells(row, "kind axis from to") == ["comparison", "", "unanimous", "early"]
-    assert cells(row, COUNTS) == [3, 2, 0, 1]
-    assert row["difference"] == pytest.approx(-2 / 3)
-    assert of(table, "early - unanimous", model="b")["p"] == 1.0
-
-
-def test_p_values_are_corrected_over_what_is_compared_along_the_same_axis_and_over_all() -> None:
+def test_p_values_are_corrected_over_what_is_compared_along_the_same_axis() -> None:
     games = [simulations("w" * 12), simulations("l" * 12, model="b"), simulations("wl" * 6, prompt="q")]
     table = contrasts(*games, simulations("wwl" * 4, model="c"), early=True, unanimous=True, size=range(48))
-    assert set(table["kind"]) == {"outcome", "indicator", "quantity", "comparison"}
+    assert set(table["kind"]) == {"outcome", "indicator", "quantity"}
     for _, family in table.groupby(["kind", "axis", "what"]):
         assert family["p_holm"].to_numpy() == pytest.approx(holm(family["p"].to_numpy(dtype=float)), nan_ok=True)
     along = table[(table["axis"] == "prompt") & (table["kind"] == "outcome")]

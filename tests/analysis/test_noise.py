@@ -10,11 +10,8 @@ from parley.analysis.tables import read_table
 from parley.errors import RecordError
 from parley.games.consensus.game import ConsensusGame
 from parley.play.simulate import simulate_shard
-from parley.report.warned import seeds_lines
 from parley.study.condition import SCRIPTED
-from support.answering import StandInService, as_recorded
 from support.studies import StudyFactory
-from support.workflows import write_served
 
 VALID = "valid_consensus"
 
@@ -67,7 +64,7 @@ def test_tables_show_the_first_repeat_and_noise_all(study_factory: StudyFactory)
     for one, other in zip(*parts.values(), strict=True):
         pd.testing.assert_frame_equal(one, other)
     assert read_table("once", "noise").empty
-    assert (len(read_table("again", "simulations")), len(read_table("again", "manifest"))) == (6, 12)
+    assert len(read_table("again", "simulations")) == 6
     written = read_table("again", "noise")
     assert set(written["pairs"]) == {6}
     assert written["spread"].max() > 0
@@ -79,32 +76,3 @@ def test_repeats_without_their_first_games_are_told_in_a_line(study_factory: Stu
     next(each for each in study.simulations() if not each.condition.repeat).record(study.name).unlink()
     with pytest.raises(RecordError, match="small: only repeats can be used"):
         summarize(study)
-
-
-@pytest.mark.promise(
-    "Where one prompt at temperature 0 had two answers, noise table and report say that seeds are not honored."
-)
-def test_a_service_that_does_not_honor_seeds_is_told(server: StandInService) -> None:
-    cold = {name: {"temperature": 0.0, "max_tokens": 200} for name in ("propose", "vote")}
-    study = write_served(server, repeats=2, seeds=2, parameters={"max_rounds": 2, **cold})
-    found = {}
-    for honors in (True, False):
-        if honors:
-            server.answer = lambda body: as_recorded({**body, "seed": 3})
-        else:
-            server.answer = as_recorded  # by the seed, which is another one in each repeat
-        for simulation in study.simulations():
-            simulation.record(study.name).unlink(missing_ok=True)
-        simulate_shard(study, "services", 0)
-        simulate_shard(study, SCRIPTED, 0)
-        summarize(study)
-        noise = read_table(study.name, "noise")
-        rows = noise[["model", "asked_again", "answered_otherwise"]].drop_duplicates().set_index("model")
-        assert rows.loc["majority"].tolist() == [0, 0]
-        found[honors] = rows.loc["theirs"].tolist()
-        warned = seeds_lines(noise, study, study.axes)
-        assert bool(warned) == (not honors)
-        assert all("this service does not honor seeds" in line and line.startswith("model=theirs") for line in warned)
-    assert found[True][0] >= 12
-    assert found[True][1] == 0
-    assert 0 < found[False][1] <= found[False][0]

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import scipy
 
-from parley.analysis.paper import paper_lines, paper_table, told
+from parley.analysis.paper import paper_lines, paper_table
 from parley.analysis.questions import question_table
 from parley.statistics.clustered import added_squares, rate_limits, standardized, wilson_by_seeds
 from parley.study import Study
@@ -47,7 +47,6 @@ def test_counts_rates_means_and_measures_stand_beside_ones_own(study_factory: St
         {"what": "rounds", "where": THREE, "mean": 5, "margin": 0.5},
         {"what": "agreement", "round": 2, "where": FOUR, "mean": 0.1, "of": 25},
         {"what": "rounds", "most": 3},
-        {"question": "size", "difference": 0.4, "margin": 0.1},
     )
     lines = paper_lines(table, study.game)
     expected = [
@@ -59,7 +58,6 @@ def test_counts_rates_means_and_measures_stand_beside_ones_own(study_factory: St
         ("the paper's 5, yours 3.48 in 50 games: they differ, by -1.52 [-2.062, -0.9775", "]"),
         ("round=2: the paper's 10%, yours 60% in 25 games: they differ, by +50 points", "]"),
         ("rounds played: the paper's at most 3, yours at most 4 in 100 games: more", ""),
-        ("from 3 to 4 (size): the paper's +40 points, yours +0 points in 50 pairs: they differ, by -40 points", "]"),
     ]
     for line, (start, end) in zip(lines, expected, strict=True):
         assert start in line
@@ -77,9 +75,9 @@ def test_a_question_has_the_paper_s_difference_where_it_gives_both_sides(study_f
     assert (row["question"], row["from"], row["to"], row["paper"]) == ("size", "3", "4", pytest.approx(-0.6))
     assert (row["own"], row["simulations"]) == (pytest.approx(-0.6), 50)
     assert "no difference can be told: +0 points" in paper_lines(table, study.game)[2]
-    # What is of fewer conditions is no side of it; a pilot takes what is of more.
-    conditions = [each for each in study.conditions if each.axes["n"] == 3][:1]
-    assert (told(study, VALID, conditions), len(told(study, VALID, conditions, exactly=False))) == ([], 1)
+    # What is of other conditions is no side of it.
+    for where in ({}, {"n": 3, "prompt": "may_exist"}):
+        assert len(beside(study_factory, {**sides[0], "where": where}, sides[1])[1]) == 2
 
 
 def test_without_games_there_is_the_paper_s_number_alone(study_factory: StudyFactory) -> None:

@@ -40,8 +40,7 @@ def test_without_records_rates_are_about_a_half_and_pairs_independent(study_fact
     assert (plan.rates, plan.pairs) == (Rates(0.4, 0.4 + 0.2), 0)
     assert "no pilot" in plan.basis
     row = plan_table(study, [plan], Costs([])).iloc[0]
-    assert row["power"] == row["power_alone"] == power_of_pooled(30, 2, Rates(0.4, 0.6), 0.05)
-    assert row["power_one_stratum"] == pytest.approx(power_of_rates(30, Rates(0.4, 0.6), 0.05))
+    assert row["power"] == power_of_pooled(30, 2, Rates(0.4, 0.6), 0.05)
     seeds, half = row["seeds_80"], row["smallest_80"] / 2
     assert power_of_pooled(seeds - 1, 2, Rates(0.4, 0.6), 0.05) < 0.8
     assert power_of_pooled(seeds, 2, Rates(0.4, 0.6), 0.05) >= 0.8
@@ -86,20 +85,6 @@ def test_stated_rates_count_and_several_questions_share_the_level(study_factory:
     assert (first.rates.first, first.difference) == pytest.approx((0.6, 0.2))
     table = plan_table(study, [first, other], Costs([]))
     assert table["power"][0] == power_of_pooled(30, 2, Rates(0.6, 0.8), 0.025)
-    assert table["power_alone"][0] == power_of_pooled(30, 2, Rates(0.6, 0.8), 0.05)
-    given, _ = planned(study, [], base=0.9)
-    assert (given.rates.first, given.difference) == pytest.approx((0.9, -0.2))
-
-
-@pytest.mark.parametrize("number", [{"count": 2, "of": 25}, {"rate": 0.08, "where": {"prompt": "may_exist"}}])
-def test_without_a_pilot_the_first_rate_is_a_paper_s(study_factory: StudyFactory, number: Any) -> None:
-    """Of the same conditions, or of more; a question's own `expected`, or another base, counts more."""
-    paper = [{"what": ASKED["outcome"], "source": "section 4.1", **number}]
-    study = study_factory(GRID, questions=[ASKED, ASKED | {"name": "told", "expected": [0.6, 0.8]}], paper=paper)
-    first, expected = planned(study, [])
-    assert (first.rates.first, first.difference) == pytest.approx((0.08, 0.2))
-    assert "rate of the paper (section 4.1" in first.basis
-    assert (expected.rates.first, planned(study, [], base=0.5)[0].rates.first) == (0.6, 0.5)
 
 
 @pytest.mark.slow

@@ -9,7 +9,6 @@ import pytest
 import scipy
 
 from parley.analysis.contrasts import contrast_table
-from parley.analysis.endings import paired_log_rank
 from parley.analysis.made_by import played
 from parley.analysis.margins import margin_table
 from parley.analysis.questions import Pairs, question_table
@@ -28,6 +27,7 @@ from parley.statistics.stats import (
     paired_mean,
     wilson_interval,
 )
+from parley.statistics.survival import paired_log_rank
 from parley.study import Study
 from parley.study.condition import SCRIPTED
 from support.studies import StudyFactory

@@ -55,7 +55,7 @@ def test_a_study_is_tried_small_under_a_name_of_its_own(
     monkeypatch.setattr(os, "execv", lambda program, command: started.append(command))
     grids = [{"seeds": [5, 7, 9]}, {"n": 4, "seeds": 6}, {"n": 5, "vary": {"max_rounds": [2, 8, 9]}}]
     drawn = {"trajectories": [{"where": {"n": 4}, "seeds": [3, 5]}]}
-    whole = study_factory(*grids[:2], seeds=4, figures=drawn, companions={"noise": "small-noise"})
+    whole = study_factory(*grids[:2], seeds=4, figures=drawn)
     written = whole.file.read_text()
     for _ in range(2):  # the second time over the first
         assert parley("run", "small.yaml", "--profile", "slurm", "--seeds=2", "-n").status == 0

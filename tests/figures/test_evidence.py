@@ -28,9 +28,7 @@ pytestmark = pytest.mark.promise("All kinds of evidence that a game declares are
 
 BY_ROUND, IN_THE_END, SIZES = MeasuredEvidence.figures
 AXES = ["model", "n", "b", "prompt"]
-NO_NOISE = pd.DataFrame(
-    columns=["kind", "what", "pairs", "difference", "spread", "band", "asked_again", "answered_otherwise"]
-)
+NO_NOISE = pd.DataFrame(columns=["kind", "what", "pairs", "difference", "spread", "band"])
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Figures of endings, of shares by threshold, of noise and of power: what they show and leave out."""
+"""Figures of shares by threshold and of noise: what they show and leave out."""
 
 from typing import Any
 
@@ -7,12 +7,8 @@ import pytest
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
-from parley.analysis.made_by import Costs
-from parley.analysis.planning import plan_table, planned
 from parley.analysis.tables import read_table
-from parley.figures.curves import _power
-from parley.statistics.power import Rates, power_of_pooled, power_of_rates
-from support.figures import data, pages_of, panels_of, played, study_of, text_of
+from support.figures import pages_of, panels_of, played, study_of, text_of
 from support.playing import hunt
 
 # Sweeps: the shares of kinds by threshold
@@ -53,28 +49,3 @@ def test_a_pale_bar_is_as_high_as_the_band() -> None:
                 expected.append(min(1, rate + band) - max(0, rate - band))
     assert expected
     assert sorted(pale_bars(figure)) == pytest.approx(sorted(expected))
-
-
-# Power: what `parley plan` draws
-
-ASKED = {"name": "prompt", "outcome": "valid_consensus", "compare": "prompt", "over": ["n"], "smallest": 0.2}
-PLANNED = {"n": [4, 6, 8], "prompt": ["may_exist", "none_exist"], "seeds": 20}
-
-
-def power_of(grid: dict[str, Any], *questions: dict[str, Any], **content: Any) -> list[Figure]:
-    study = study_of(grid, questions=list(questions), **content)
-    plans = planned(study, [])
-    return _power(study, plans, plan_table(study, plans, Costs([])))
-
-
-@pytest.mark.slow
-def test_lines_are_the_power_of_all_strata_and_of_one() -> None:
-    figure = power_of(PLANNED, ASKED, {**ASKED, "name": "other", "outcome": "no_consensus"})
-    panel, _ = panels_of(figure)
-    corrected, pooled, alone = data(panel)
-    for (seeds, powers), alpha in ((corrected, 0.025), (pooled, 0.05)):
-        assert max(seeds) >= 20
-        assert list(powers) == [power_of_pooled(int(n), 3, Rates(0.4, 0.6), alpha) for n in seeds]
-    assert alone[1] == pytest.approx([power_of_rates(int(n), Rates(0.4, 0.6), 0.05) for n in alone[0]])
-    assert "corrected for 2 comparisons" in text_of(figure)
-    assert 20 in [line.get_xdata()[0] for line in panel.lines]  # where the study stands

@@ -25,7 +25,6 @@ from parley.report.boxes import _examples, boxes
 from parley.report.html import ReportLinks
 from parley.report.overview import achieved_sentences
 from parley.study import Study
-from parley.study.load import Companion
 from support.figures import study_of
 
 pytestmark = pytest.mark.promise("The report answers first, in words and numbers, and each answer leads to its games.")
@@ -122,19 +121,6 @@ def answers(study: Study, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     tables = {"questions": pd.DataFrame(rows), "paper": paper}
     made = boxes(study, tables, compared)
     return [answer | {"reads": box["reads"], "text": box["text"]} for box in made for answer in box["answers"]]
-
-
-@pytest.mark.promise("Beside an answer stands what its control says under the same rule.")
-def test_beside_an_answer_stands_the_verdict_of_its_control(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert asked()["control"] == ""  # the study names none
-    monkeypatch.setattr("parley.report.boxes.companions", lambda study: [Companion("control", study)])
-    assert "no tables yet" in asked()["control"]
-    for answer, words in (("differs", "they differ (McN"), ("open", "inconclusive (McN")):
-        theirs = pd.DataFrame([ROW | {"answer": answer, "p_holm": 0.059}])
-        monkeypatch.setattr("parley.report.boxes.read_table", lambda *_, theirs=theirs: theirs)
-        assert f"{words}emar: p = 0.059, corrected over 1 question)" in asked()["control"]
-        assert ("nothing shows" in asked()["control"]) == (answer == "open")
-    assert "has no control" in asked(**{"from": "other"})["control"]
 
 
 def test_a_question_is_answered_in_words_and_numbers() -> None:

@@ -20,7 +20,7 @@ from support.figures import played, study_of
 pytestmark = pytest.mark.promise("Methods text and BibTeX agree with the study and its records.")
 
 CFF = Path(__file__).parents[2] / "CITATION.cff"
-NAMES = ("simulations", "conditions", "contrasts", "questions", "endings", "margins", "regret")
+NAMES = ("simulations", "conditions", "contrasts", "questions", "margins", "regret")
 
 
 @pytest.fixture(scope="module")

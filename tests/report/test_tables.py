@@ -1,4 +1,4 @@
-"""Tables of the report: their columns, and the rows of endings, of reactions, and of several axes, as text."""
+"""Tables of the report: their columns, and the rows of reactions and of several axes, as text."""
 
 import math
 
@@ -21,29 +21,6 @@ def rows_of(table: HtmlTable) -> list[dict[str, str]]:
         | {f"({label})": str(cell.small) for label, cell in zip(labels, row, strict=True)}
         for row in table.rows
     ]
-
-
-# Endings
-
-ENDED = {
-    **{"axis": "prompt", "from": "a", "to": "b", "ending": "any", "n": "4", "prompt": ""},
-    **{"ended_from": 20, "simulations_from": 30, "ended_to": 29, "simulations_to": 30},
-    **{"median_from": 12.0, "median_from_low": 9.0, "median_from_high": math.nan},
-    **{"median_to": 6.0, "median_to_low": 5.0, "median_to_high": 8.0},
-    **{"difference": -6.0, "low": math.nan, "high": -2.0, "ratio": 0.5, "ratio_low": 0.3, "ratio_high": 0.8},
-    **{"p": 0.004, "p_holm": 0.008},
-}
-
-
-def test_times_as_text_with_open_limits() -> None:
-    valid = ENDED | {"ending": "valid_consensus", "p": math.nan, "p_holm": math.nan}
-    rows = pd.DataFrame([ENDED, ENDED | {"n": "8"}, ENDED | {"n": "2", "p": 0.001}, valid])
-    table = sections.time_table(rows, ["n", "prompt"], ConsensusGame)
-    assert (table.total, [row["n"] for row in rows_of(table)]) == (4, ["2", "4", "4", "8"])
-    _, first, second, _ = rows_of(table)
-    assert (first["ended"], first["median rounds"]) == ("20 of 30 → 29 of 30", "12 [9, ...] → 6 [5, 8]")
-    assert (first["difference"], first["ratio"], first["p"]) == ("-6 [..., -2]", "0.5 [0.3, 0.8]", "0.004")
-    assert (second["ended in"], second["p"]) == ("valid consensus", "-")  # beside that of all
 
 
 # Several axes

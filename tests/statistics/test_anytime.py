@@ -5,51 +5,12 @@ import pytest
 import scipy
 from numpy.typing import NDArray
 
-from parley.statistics.anytime import anytime_difference, anytime_interval, log_capital
-from parley.statistics.stats import Floats, wilson_interval
+from parley.statistics.anytime import anytime_difference, log_capital
+from parley.statistics.stats import Floats
 
-TOLD = pytest.mark.promise(
+pytestmark = pytest.mark.promise(
     "Who looks at the pairs after each seed and stops when they like keeps the size: at most 5%, with power left."
 )
-
-
-# The interval that holds at any time
-
-
-def test_anytime_by_hand_and_as_the_mixture_of_the_likelihood_ratio() -> None:
-    # n = 1: 2 p > 0.05 for a success, 2 (1 - p) > 0.05 for none.
-    assert anytime_interval(1, 1) == pytest.approx((0.025, 1.0))
-    assert anytime_interval(0, 1) == pytest.approx((0.0, 0.975))
-    # n = 2, one success: 3 * 2 p (1 - p) > 0.05.
-    root = np.sqrt(1 - 4 * 0.05 / 6)
-    assert anytime_interval(1, 2) == pytest.approx(((1 - root) / 2, (1 + root) / 2))
-    assert np.isnan(anytime_interval(0, 0)).all()
-    # By other means: the ratio of the beta mixture's probability to the binomial's is 20 at the limits.
-    for successes, n in ((0, 7), (3, 7), (7, 7), (49, 50), (600, 1000)):
-        mixture, limits = scipy.special.betaln(successes + 1, n - successes + 1), anytime_interval(successes, n)
-        for limit, edge in zip(limits, (0.0, 1.0), strict=True):
-            if limit != edge:
-                likelihood = successes * np.log(limit) + (n - successes) * np.log1p(-limit)
-                assert np.exp(mixture - likelihood) == pytest.approx(20, rel=1e-6), (successes, n)
-        low, high = wilson_interval(successes, n)
-        assert limits[0] <= low < high <= limits[1]
-
-
-@pytest.mark.promise("An anytime-valid interval holds whenever one stops; Wilson's does not.")
-@pytest.mark.slow
-def test_anytime_holds_at_all_times_and_wilson_does_not() -> None:
-    random = np.random.default_rng(3)
-    missed = dict.fromkeys((anytime_interval, wilson_interval), 0)
-    for rate in (0.1, 0.5):
-        for _ in range(60):
-            ended = np.cumsum(random.random(100) < rate)
-            for interval in missed:
-                limits = [interval(int(ended[n - 1]), n) for n in range(5, 101, 5)]
-                missed[interval] += any(not low <= rate <= high for low, high in limits)
-    assert missed[anytime_interval] <= 6 < 15 < missed[wilson_interval]
-
-
-# Differences of pairs, looked at after each seed
 
 
 def pairs_of(random: np.random.Generator, studies: int, pairs: int, first: float, second: float) -> Floats:
@@ -67,7 +28,6 @@ def excluded(pairs: Floats, difference: float = 0.0) -> NDArray[np.bool_]:
     return np.asarray((np.maximum(*sides) > np.log(40)).any(axis=1), dtype=np.bool_)
 
 
-@TOLD
 def test_the_anytime_p_of_pairs_is_that_of_the_mixture_over_those_that_differ_and_its_interval_agrees() -> None:
     for fewer, more, alike in ((0, 8, 3), (5, 20, 30), (2, 11, 0), (40, 60, 100), (3, 3, 0)):
 
@@ -89,7 +49,6 @@ def test_the_anytime_p_of_pairs_is_that_of_the_mixture_over_those_that_differ_an
     assert np.isnan(anytime_difference(np.empty(0))).all()
 
 
-@TOLD
 def test_who_looks_after_each_pair_finds_a_true_difference_and_rarely_a_false_one() -> None:
     random = np.random.default_rng(5)
     assert excluded(pairs_of(random, 200, 60, 0.5, 0.5)).mean() < 0.07

@@ -13,7 +13,6 @@ from scipy.optimize import minimize_scalar
 from scipy.special import xlogy
 
 from parley.statistics.stats import (
-    benjamini_hochberg,
     censored_median,
     holm,
     mcnemar,
@@ -293,12 +292,3 @@ def test_holm_by_hand() -> None:
     assert holm([0.01, 0.04, NAN, 0.03]) == pytest.approx([0.03, 0.06, NAN, 0.06], nan_ok=True)
     assert holm([0.9, 0.8]) == pytest.approx([1.0, 1.0])
     assert holm([]).size == 0
-
-
-def test_benjamini_and_hochbergs_own_example() -> None:
-    # Their section 3.2: of 15 p values the four smallest are below 0.05 in this way.
-    p = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459]
-    adjusted = benjamini_hochberg([*p, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1, NAN])
-    assert (adjusted[:-1] < 0.05).sum() == 4
-    assert adjusted[3] == pytest.approx(15 * 0.0095 / 4)
-    assert np.isnan([adjusted[-1], *benjamini_hochberg([NAN])]).all()

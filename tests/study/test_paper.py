@@ -6,7 +6,6 @@ from typing import Any
 from support.studies import StudyFactory, refused
 
 VALID = "valid_consensus"
-QUESTION = {"name": "q", "outcome": VALID, "compare": "prompt", "over": ["n"], "smallest": 0.2}
 GRID = {"n": [3, 4], "prompt": ["may_exist", "none_exist"]}
 
 
@@ -19,15 +18,12 @@ def test_what_is_wrong_is_named_by_its_key(study_factory: StudyFactory) -> None:
         ({"paper": [{"what": VALID, "count": 13}]}, r"paper\[0\].*of how many games"),
         ({"paper": [{"what": VALID, "count": 5, "of": 4}]}, r"paper\[0\].*count: .*no fewer"),
         ({"paper": [{"what": VALID, "mean": 3}]}, r"paper\[0\].mean: 3: .*a share"),
-        ({"paper": [{"question": "q", "difference": -1.5}], "questions": [QUESTION]}, r"paper\[0\].difference: -1.5"),
         ({"paper": [rate | {"margin": 5}]}, r"paper\[0\].margin: 5: .*0.05"),
         ({"paper": [rate | {"margin": float("nan")}]}, r"paper\[0\].margin"),
-        ({"paper": [{"question": "q", "difference": 0, "margin": 5}], "questions": [QUESTION]}, r"paper\[0\].*margin"),
         ({"paper": [rate | {"mean": 0.5}]}, r"paper\[0\].*give one of"),
         ({"paper": [{"what": "rounds", "rate": 0.5}]}, r"paper\[0\].rate: rounds is no rate; give mean"),
         ({"paper": [rate | {"what": "agreement", "round": 1}]}, r"paper\[0\].where: 4 conditions"),
-        ({"paper": [{"question": "size", "difference": 0.1}]}, r"paper\[0\].question: 'size'"),
-        ({"paper": [{"what": VALID, "difference": 0.1}]}, r"paper\[0\].*question: needed"),
+        ({"paper": [{"rate": 0.5}]}, r"paper\[0\].what: missing"),
     ]
     for content, told in bad:
         refused(partial(study_factory, GRID, **content), f".*{told}")

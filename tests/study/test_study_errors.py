@@ -31,7 +31,6 @@ BAD_KEYS: list[Row] = [
     ({"seeds": "0-9"}, "seeds: '0-9'", "valid integer"),
     ({"seeds": [7, 1, 7]}, "seeds: ", "seed 7"),
     ({"seeds": [3, -1]}, "seeds[1]: -1"),
-    ({"companions": {"noise": "config/again.yaml"}}, "companions.noise", "config/again.yaml"),
     ({"budget": {"cost": float("inf")}}, "budget.cost: inf"),
     ({"parameters": {"max_round": 3}}, "parameters: max_round:", "'max_rounds'"),
     ({"parameters": {"vote": {"temperature": 1, "max_token": 3}}}, "parameters: vote.max_token"),

@@ -84,7 +84,7 @@ def intervals(ax: Any) -> list[tuple[float, float]]:
 
 
 class MeasuredEvidence(ConsensusEvidence):
-    """Measures, indicators, quantities, a comparison, and figures of each."""
+    """Measures, indicators and quantities, and figures of each."""
 
     measures = (
         Measure("agreed", "share that agrees"),
@@ -92,7 +92,7 @@ class MeasuredEvidence(ConsensusEvidence):
         Measure("unheard", "what nobody has"),
     )
     indicators = (
-        Indicator("unanimous", "all agree", compared_with=("early",)),
+        Indicator("unanimous", "all agree"),
         Indicator("early", "stopped early"),
         Indicator("unanswered", "what has no answer"),
     )

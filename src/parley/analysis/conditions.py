@@ -7,15 +7,14 @@ from typing import Any
 import pandas as pd
 
 from parley.analysis.contrasts import NONE_IMPOSSIBLE, Impossible
-from parley.analysis.endings import median_interval
 from parley.analysis.rates import by_condition
 from parley.analysis.simulations import ALL, COLUMNS, DEGENERATE_COUNTS, with_counts
 from parley.games.base import Game
 from parley.games.evidence import OutcomeClass
 from parley.play.degenerate import ASKED, DEGENERATE_CLASSES, MEANINGS, WARN_FROM
 from parley.policies import FAILURE_CLASSES
-from parley.statistics.anytime import anytime_interval
 from parley.statistics.stats import censored_median, wilson_interval
+from parley.statistics.survival import median_interval
 from parley.study import Study
 from parley.study.condition import axes_text
 
@@ -89,9 +88,8 @@ def condition_table(
 def outcome_table(study: Study, conditions: pd.DataFrame) -> pd.DataFrame:
     """Return a row per condition and outcome that it can have: axes, `simulations`, `count`, `rate`, `low`, `high`.
 
-    `anytime_low` and `anytime_high` hold also where the number of simulations followed from what was seen. Where
-    models are asked, each row also tells the degenerate replies of its condition. Plots are drawn from it: a tidy
-    table needs no knowledge of the game's outcomes.
+    Where models are asked, each row also tells the degenerate replies of its condition. Plots are drawn from it: a
+    tidy table needs no knowledge of the game's outcomes.
     """
     rows = []
     for condition, (_, row) in zip(study.conditions, conditions.iterrows(), strict=True):
@@ -100,8 +98,6 @@ def outcome_table(study: Study, conditions: pd.DataFrame) -> pd.DataFrame:
             values = {part: row[f"{outcome.name}_{part}"] for part in _PARTS}
             if not math.isnan(values["rate"]):
                 rate = {"outcome": outcome.name, "simulations": row["simulations"], **values}
-                at_any_time = anytime_interval(int(values["count"]), int(row["simulations"]))
-                rate |= dict(zip(("anytime_low", "anytime_high"), at_any_time, strict=True))
                 rows.append({**of, **rate, **{name: row[name] for name in (*DEGENERATE_COUNTS, RATE) if name in row}})
     return with_counts(pd.DataFrame(rows))
 

@@ -1,8 +1,8 @@
 """The tables `contrasts` and `noise`: differences of conditions in one axis, and of a condition from itself.
 
-Simulations are paired by their seeds: conditions share what a seed deals. Also compared are pairs of indicators within
-a condition, where the game names them. A study with `repeats` plays each seed several times, with other sampling seeds
-and all else alike: what differs then is the models' sampling alone, and no effect can be seen below it.
+Simulations are paired by their seeds: conditions share what a seed deals. A study with `repeats` plays each seed
+several times, with other sampling seeds and all else alike: what differs then is the models' sampling alone, and no
+effect can be seen below it.
 docs/explanation/statistics.md says what is computed, and why.
 """
 
@@ -22,7 +22,7 @@ from parley.analysis.rates import by_condition, values_of
 from parley.analysis.tables import names_of
 from parley.games.base import Game
 from parley.statistics.differences import MEANS, NUMBER, RATE, SHARE, TESTED, SamplePair, compare, selected
-from parley.statistics.stats import CONFIDENCE, Floats, benjamini_hochberg
+from parley.statistics.stats import CONFIDENCE, Floats
 
 # By the values of a condition's axes, the names of the outcomes that it cannot have; none where it is not in it.
 Impossible = Mapping[tuple[Any, ...], frozenset[str]]
@@ -40,14 +40,9 @@ class _Played:
     """The simulations of a condition, by its axes: which pairs they are of, and what they have, NaN for nothing."""
 
     axes: tuple[Any, ...]
-    rows: pd.DataFrame
+    pairs: NDArray[np.int64]
     values: Mapping[_What, Floats]
     spreads: Mapping[_What, _Spread]  # where it was played again
-
-    @property
-    def pairs(self) -> NDArray[np.int64]:
-        """The number of the pair of each simulation."""
-        return self.rows[_PAIR].to_numpy()
 
 
 def contrast_table(
@@ -57,7 +52,7 @@ def contrast_table(
     impossible: Impossible = NONE_IMPOSSIBLE,
     noise: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
-    """Return a row per pair of conditions, and per outcome, indicator and contrasted quantity; then own comparisons.
+    """Return a row per pair of conditions, and per outcome, indicator and contrasted quantity.
 
     `rows` is the table of simulations, `by` its axes. `difference` is `to` minus `from`, within the pairs, as are
     `value_from` and `value_to`; `all_from` and `all_to` are of all simulations. Where two conditions share no seed,
@@ -67,7 +62,7 @@ def contrast_table(
     band is told, in which it lies if its conditions differ in nothing but sampling, if both were played again.
     """
     conditions = list(_conditions(rows, by, game, impossible, noise))
-    contrasts = [*_contrasts(conditions, by, game), *_within(conditions, by, game)]
+    contrasts = list(_contrasts(conditions, by, game))
     table = compare([samples for samples, _ in contrasts])
     # An outcome that a condition cannot have, or what none of its simulations has, differs from nothing.
     table = table[(table["simulations_from"] > 0) & (table["simulations_to"] > 0)]
@@ -79,8 +74,7 @@ def contrast_table(
         band(spreads, pairs, samples.kind != NUMBER) if pairs and len(spreads) == 2 else np.nan
         for (samples, spreads), pairs in zip(there, table["pairs"], strict=True)
     ]
-    p_bh = benjamini_hochberg(table["p"].to_numpy(dtype=float))
-    return table.astype(dict.fromkeys(_COUNTS, "Int64")).assign(p_bh=p_bh, noise=bands)[names].reset_index(drop=True)
+    return table.astype(dict.fromkeys(_COUNTS, "Int64")).assign(noise=bands)[names].reset_index(drop=True)
 
 
 def _conditions(
@@ -92,7 +86,7 @@ def _conditions(
     for axes, group in by_condition(rows.assign(**{_PAIR: pair_numbers(rows, game)}), by):
         values = {(kind, what): of for kind, what, of in measured(group, game)}
         values |= {("outcome", name): np.full(len(group), np.nan) for name in impossible.get(axes, ())}
-        yield _Played(axes, group, values, spreads[tuple(map(str, axes))])
+        yield _Played(axes, group[_PAIR].to_numpy(), values, spreads[tuple(map(str, axes))])
 
 
 def _contrasts(
@@ -120,43 +114,23 @@ def _contrasts(
                 yield samples, [each.spreads[what] for each in (first, second) if what in each.spreads]
 
 
-def _within(
-    conditions: Sequence[_Played], by: Sequence[str], game: type[Game]
-) -> Iterator[tuple[SamplePair, list[_Spread]]]:
-    """Yield the indicators that the game compares with one another, in each condition."""
-    for first, second in [(of.name, other) for of in game.evidence.indicators for other in of.compared_with]:
-        what = f"{second} - {first}"
-        about = {"kind": "comparison", "what": what, "axis": "", "from": first, "to": second}
-        for condition in conditions:
-            x, y = (values_of(condition.rows, "indicator", name) for name in (first, second))
-            keys = about | dict(zip(by, map(str, condition.axes), strict=True))
-            yield SamplePair(keys, x, y, RATE, family=("comparison", what), without_pairs=TESTED), []
-
-
 # What differs when seeds are played again
 
 
-def noise_table(
-    rows: pd.DataFrame,
-    by: Sequence[str],
-    game: type[Game],
-    again: Mapping[tuple[str, ...], tuple[int, int]] = MappingProxyType({}),
-) -> pd.DataFrame:
+def noise_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> pd.DataFrame:
     """Return a row per condition and outcome, indicator and quantity: the simulations of a seed, compared.
 
     `rows` are simulations with their `repeat`. `difference` is the second time minus the first, over the `pairs` that
     have both. `spread` is the standard deviation of such a difference in one pair if only sampling differs, from the
     variance within seeds of all repeats, of which `freedom` are beyond the first. `band` is how far from 0 the
-    difference of so many other pairs then lies in 95%. `again` has two more columns by
-    condition: `asked_again`, `answered_otherwise`.
+    difference of so many other pairs then lies in 95%.
     """
     samples, spreads = list[SamplePair](), list[_Spread]()
     for key, group in by_condition(rows, by):
         axes = dict(zip(by, key, strict=True))
-        counts = dict(zip(("asked_again", "answered_otherwise"), again.get(tuple(map(str, key)), (0, 0)), strict=True))
         for kind, what, values in measured(group, game):
             times, of = _times(group, values), statistic(kind, what, game)
-            samples.append(SamplePair({**axes, "kind": kind, "what": what, **counts}, times[:, 0], times[:, 1], of))
+            samples.append(SamplePair({**axes, "kind": kind, "what": what}, times[:, 0], times[:, 1], of))
             spreads.append(spread_of(times))
     table = compare(samples)
     table[["spread", "freedom"]] = np.array(spreads).reshape(-1, 2)

@@ -31,14 +31,14 @@ _MADE = {"round": ("measure", "rounds", "mean"), "player": ("behavior", "behavio
 _PAPER, _OWN = ("paper", "paper_low", "paper_high"), ("own", "low", "high")
 
 
-def told(study: Study, what: str, conditions: Sequence[Condition], exactly: bool = True) -> list[int]:
-    """Return the places of a paper's numbers of `what` in these conditions; else also in more, of fewest first."""
-    names, found = {each.name for each in conditions}, list[tuple[int, int]]()
-    for place, (each, over) in enumerate(zip(study.content.paper, study.of_paper, strict=True)):
-        mine = {condition.name for condition in over}
-        if each.what == what and each.is_mean and (mine == names or (names < mine and not exactly)):
-            found.append((len(mine), place))
-    return [place for _, place in sorted(found)]
+def _told(study: Study, what: str, conditions: Sequence[Condition]) -> list[int]:
+    """Return the places of a paper's numbers of `what` in just these conditions."""
+    names = {condition.name for condition in conditions}
+    return [
+        place
+        for place, (each, over) in enumerate(zip(study.content.paper, study.of_paper, strict=True))
+        if each.what == what and each.is_mean and {condition.name for condition in over} == names
+    ]
 
 
 def sides_told(study: Study, comparison: Comparison) -> list[list[int]]:
@@ -46,7 +46,7 @@ def sides_told(study: Study, comparison: Comparison) -> list[list[int]]:
     if comparison.kind == "time":  # a paper's rate of the ending is another number
         return [[], []]
     sides = zip(*comparison.strata, strict=True)
-    return [told(study, what, side) for what, side in zip(comparison.outcomes, sides, strict=True)]
+    return [_told(study, what, side) for what, side in zip(comparison.outcomes, sides, strict=True)]
 
 
 def rows_beside(study: Study, comparison: Comparison, table: pd.DataFrame) -> list[int]:
@@ -66,12 +66,12 @@ def paper_table(
     """
     game, numbers = study.game, study.content.paper
     known = {each.name: "indicator" for each in game.evidence.indicators} | rates_of(game)
-    kinds = {each.what: known.get(each.what, "quantity") for each in numbers if each.what and each.part is None}
+    kinds = {each.what: known.get(each.what, "quantity") for each in numbers if each.part is None}
     answers = {what: found for _, what, found in answers_of(rows, study.axes, game, impossible, kinds)}
     shares = {*known, *(each.name for each in game.evidence.quantities if each.share)}
     table = []
     for each, conditions in zip(numbers, study.of_paper, strict=True):
-        kind = _MADE[each.part][0] if each.part else kinds.get(each.what or "", "difference")
+        kind = _MADE[each.part][0] if each.part else kinds[each.what]
         share, where = each.part is not None or each.what in shares, dict(each.where)
         where |= {each.part: getattr(each, each.part)} if each.part else {}
         row: dict[str, Any] = {
@@ -134,14 +134,11 @@ def _made(each: PaperNumber, conditions: Sequence[Condition], made: Mapping[str,
 
 
 def _add_questions(study: Study, asked: pd.DataFrame, table: list[dict[str, Any]]) -> None:
-    """Add what questions say to the rows of differences, and a row for each of which the paper has both sides."""
+    """Add a row for each question of which the paper has both sides."""
     for comparison, found in zip(study.comparisons, asked.to_dict("records"), strict=True):
         own = {"simulations": found["pairs"], "own": found["difference"], "low": found["low"], "high": found["high"]}
         about = {name: found[name] for name in ("what", "question", "from", "to")} | (own if found["pairs"] else {})
         about |= {"kind": "difference", "form": "difference", "share": comparison.share}
-        for row, each in zip(table, study.content.paper, strict=False):
-            if each.question == comparison.question.name:
-                row |= about
         for one, two in itertools.product(*sides_told(study, comparison)):
             first, second = ([table[place][name] for name in _PAPER] for place in (one, two))
             if (source := table[one]["source"]) == table[two]["source"]:

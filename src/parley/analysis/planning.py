@@ -5,8 +5,8 @@ the number of comparisons): that much a question has, whatever comes of the othe
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,8 @@ import scipy
 
 from parley.analysis.contrasts import REPEAT
 from parley.analysis.made_by import ESTIMATED, Cost, Costs
-from parley.analysis.paper import told
 from parley.analysis.questions import Pairs, all_pairs
 from parley.analysis.simulations import simulation_row
-from parley.errors import UsageError
 from parley.play.record import Summary
 from parley.statistics.power import (
     MAX_PAIRS,
@@ -30,20 +28,13 @@ from parley.statistics.power import (
     power_of_rates,
     smallest_found,
 )
-from parley.statistics.stats import CONFIDENCE, Floats, wilson_of_mean
+from parley.statistics.stats import CONFIDENCE, Floats
 from parley.study import Study
 from parley.study.comparisons import Comparison
 from parley.study.condition import Condition, Simulation
-from parley.study.study_file import PaperNumber
 
 PILOT = 20  # pairs that a correlation, a rate or a spread is taken from; fewer say too little
-TARGETS = (0.8, 0.9)
 _PILOT_ENDS, _PILOTS = (0.1, 0.9), 400  # of what a pilot says: the ends of an interval, and how often it is drawn anew
-_REPEATS = (1, 2, 5, 10, 20)  # of forks
-_SEEDS = (5, 10, 25, 50, 100, 200, 400)
-_RATES = (0.5, 0.9)
-# Of all pairs of rates that differ by as much these vary most.
-_HARDEST = "rates about one half, the hardest"
 _MAX_SIMULATED = 20_000  # pairs
 Records = Sequence[tuple[Simulation, Summary]]
 
@@ -72,18 +63,16 @@ class AssumedRates:
 
 @dataclass(frozen=True)
 class AssumedNumbers:
-    """Numbers whose differences vary, by seed, as those of a pilot do, each times `wide`."""
+    """Numbers whose differences vary, by seed, as these do."""
 
     differences: Floats
     difference: float
     strata: int
     share: bool
-    wide: float = 1.0
 
     def power(self, pairs: int, alpha: float) -> float:
         """Return the probability to find the difference in so many pairs, over all strata."""
-        differences = self.differences * self.wide
-        return power_of_differences(pairs // self.strata, differences, self.difference, alpha, self.share)
+        return power_of_differences(pairs // self.strata, self.differences, self.difference, alpha, self.share)
 
 
 Assumed = AssumedRates | AssumedNumbers
@@ -97,12 +86,8 @@ class Planned:
     pairs: int  # of records, that say how they correlate, or differ; 0 where too few
     basis: str
     assumed: Assumed | None = None
-    one_stratum: Assumed | None = None
     # The same where spread or rate and correlation lie at the ends of the pilot's 80% interval.
     ends: tuple[Assumed, ...] = ()
-    # Of forks: their repeats, and what is assumed by how many these are.
-    repeats: int = 1
-    by_repeats: Mapping[int, Assumed] = field(default_factory=dict)
 
     @property
     def difference(self) -> float:
@@ -120,11 +105,8 @@ def level(study: Study) -> float:
     return (1 - CONFIDENCE) / max(1, len(study.comparisons))
 
 
-def planned(study: Study, records: Records, base: float | None = None) -> list[Planned]:
-    """Return what is assumed of each comparison; `records` are a pilot's, `base` is a rate of all first conditions.
-
-    Raises UsageError if no rate is the smallest difference of a question away from `base`.
-    """
+def planned(study: Study, records: Records) -> list[Planned]:
+    """Return what is assumed of each comparison; `records` are a pilot's."""
     if not any(comparison.averaged for comparison in study.comparisons):
         records = [(simulation, summary) for simulation, summary in records if not simulation.condition.repeat]
     repeats = [simulation.condition.repeat or 0 for simulation, _ in records]
@@ -132,64 +114,39 @@ def planned(study: Study, records: Records, base: float | None = None) -> list[P
     by = [*study.axes, "seed", REPEAT]
     # Another study may lack an axis, or have played the same.
     rows = pd.DataFrame() if any(name not in rows for name in by) else rows.dropna(subset=by).drop_duplicates(by)
-    times = max(repeats, default=0) + 1, study.repeats
-    plans = [
-        _planned(comparison, pairs, base, times, _of_paper(study, comparison))
-        for comparison, pairs in all_pairs(rows, study)
-    ]
-    return [replace(plan, repeats=times[1] if plan.comparison.averaged else 1) for plan in plans]
+    return [_planned(comparison, pairs) for comparison, pairs in all_pairs(rows, study)]
 
 
-def _of_paper(study: Study, comparison: Comparison) -> PaperNumber | None:
-    """Return what a paper says of the first side of a comparison: of its conditions, else of the fewest with them."""
-    places = told(study, comparison.outcomes[0], [first for first, _ in comparison.strata], exactly=False)
-    return study.content.paper[places[0]] if places and comparison.share else None
-
-
-def _planned(
-    comparison: Comparison, pairs: Pairs, base: float | None, times: tuple[int, int], paper: PaperNumber | None
-) -> Planned:
-    """Return what is assumed of a comparison; `times` are the repeats of the pilot and of the study."""
+def _planned(comparison: Comparison, pairs: Pairs) -> Planned:
     as_rates = comparison.share and not comparison.between  # which vary at least as much, where no pilot is
     if comparison.of_numbers and not (as_rates and len(pairs.first) < PILOT):
-        return _of_numbers(comparison, pairs, times)
-    return _of_rates(comparison, pairs, base, paper)
+        return _of_numbers(comparison, pairs)
+    return _of_rates(comparison, pairs)
 
 
-def _of_numbers(comparison: Comparison, pairs: Pairs, times: tuple[int, int]) -> Planned:
+def _of_numbers(comparison: Comparison, pairs: Pairs) -> Planned:
     """Return what is assumed of numbers: that pairs differ as those of the pilot, but for their mean."""
-    alone, strata = pairs.second - pairs.first, len(comparison.strata)
-    differences, unit = (pairs.by_seed[0], "seeds") if strata > 1 else (alone, "pairs")
+    strata = len(comparison.strata)
+    differences, unit = (pairs.by_seed[0], "seeds") if strata > 1 else (pairs.second - pairs.first, "pairs")
     number = len(differences)
     if number < PILOT or not differences.std():
         lacks = f"none of the pilot's {number} {unit} differs from another"
         if number < PILOT:
             lacks = f"needs {PILOT} {unit} of a pilot ({number} there)"
-        basis = f"spread unknown: {lacks}"
-        return Planned(comparison, 0, basis)
+        return Planned(comparison, 0, f"spread unknown: {lacks}")
     assumed = AssumedNumbers(differences, comparison.question.smallest, strata, comparison.share)
-    basis, by_repeats = f"spread of {number} {unit}", dict[int, Assumed]()
-    if comparison.averaged and not np.isnan(pairs.sampling).all():
-        # What repeats leave of chance, of the whole variance: so much of it falls as one by their number.
-        played, planned = times
-        chance = min(1.0, float(np.nanmean(pairs.sampling) / differences.var(ddof=1)))
-        wide = {n: math.sqrt(1 - chance + chance * played / n) for n in sorted({*_REPEATS, planned})}
-        by_repeats = {n: replace(assumed, wide=each) for n, each in wide.items()}
-        assumed = replace(assumed, wide=wide[planned])
-        basis = f"{basis}, {chance:.0%} of its variance by the chance of {played} repeats"
     spreads = np.sqrt((number - 1) / scipy.stats.chi2.isf(_PILOT_ENDS, number - 1))
-    ends = tuple(replace(assumed, wide=assumed.wide * wide) for wide in spreads)
-    one_stratum = replace(assumed, differences=alone, strata=1)
-    return Planned(comparison, number, basis, assumed, one_stratum, ends, by_repeats=by_repeats)
+    ends = tuple(replace(assumed, differences=differences * wide) for wide in spreads)
+    basis = f"spread of {number} {unit}" + "; as with the pilot's repeats" * comparison.averaged
+    return Planned(comparison, number, basis, assumed, ends)
 
 
-def _of_rates(comparison: Comparison, pairs: Pairs, base: float | None, paper: PaperNumber | None) -> Planned:
+def _of_rates(comparison: Comparison, pairs: Pairs) -> Planned:
     """Return what is assumed of rates: the first of them, the difference, and how pairs correlate."""
     number, strata = len(pairs.first), len(comparison.strata)
     pilot = number >= PILOT
     phi = correlation(*pairs.counts) if pilot else 0.0
-    played = float(pairs.first.mean()) if pilot else None if paper is None else paper.value
-    given, difference, said = _told(comparison, played, number, base, None if pilot else paper)
+    first, difference, said = _told(comparison, float(pairs.first.mean()) if pilot else None, number)
     within = all(one is other for one, other in comparison.strata)
     alone = "outcomes of one simulation" if within else "pairs"
     paired = f"correlation of {number} pairs" if pilot else f"{alone} independent: no pilot"
@@ -198,12 +155,11 @@ def _of_rates(comparison: Comparison, pairs: Pairs, base: float | None, paper: P
     several = "; strata of a seed independent" * (strata > 1)
     several += "; varies at most as a rate" * (comparison.kind == "quantity")
     basis = f"{said}; {paired}{several}" + "; as with one repeat" * comparison.averaged
-    assumed = AssumedRates(given, difference, phi, strata)
-    ends = _pilots(comparison, pairs.counts, base) if pilot and phi != -1 else ()
-    return Planned(comparison, number * pilot, basis, assumed, replace(assumed, strata=1), ends)
+    ends = _pilots(comparison, pairs.counts) if pilot and phi != -1 else ()
+    return Planned(comparison, number * pilot, basis, AssumedRates(first, difference, phi, strata), ends)
 
 
-def _pilots(comparison: Comparison, counts: tuple[int, int, int, int], base: float | None) -> tuple[Assumed, ...]:
+def _pilots(comparison: Comparison, counts: tuple[int, int, int, int]) -> tuple[Assumed, ...]:
     """Return the rates where fewer and where more pairs differ than in a pilot, at the ends of its 80% interval.
 
     Pilots are drawn again from its counts, half a pair added to each.
@@ -211,54 +167,44 @@ def _pilots(comparison: Comparison, counts: tuple[int, int, int, int], base: flo
     number = sum(counts)
     likely = []
     for drawn in np.random.default_rng(number).multinomial(number, (np.array(counts) + 0.5) / (number + 2), _PILOTS):
-        first, difference, _ = _told(comparison, float(drawn[:2].sum() / number), number, base)
+        first, difference, _ = _told(comparison, float(drawn[:2].sum() / number), number)
         likely.append(AssumedRates(first, difference, correlation(*map(int, drawn)), len(comparison.strata)))
     likely.sort(key=lambda each: sum(each.rates.discordant))
     return tuple(likely[round(end * (_PILOTS - 1))] for end in _PILOT_ENDS)
 
 
-def _told(
-    comparison: Comparison, played: float | None, number: int, base: float | None, paper: PaperNumber | None = None
-) -> tuple[float | None, float, str]:
+def _told(comparison: Comparison, played: float | None, number: int) -> tuple[float | None, float, str]:
     """Return the first rate, the difference, and whence they are; no rate: those about a half.
 
-    `played` is the first rate of so many pairs of a pilot, or of a `paper`.
+    `played` is the first rate of so many pairs of a pilot.
     """
     question, smallest = comparison.question, comparison.question.smallest
-    if base is None and question.expected is not None:
+    if question.expected is not None:
         return question.expected[0], question.expected[1] - question.expected[0], "rates as expected"
-    first = played if base is None else base
-    if first is not None and smallest <= max(first, 1 - first) + 1e-9:
+    if played is not None and smallest <= max(played, 1 - played) + 1e-9:
         # Towards a half, where rates vary most.
-        said = f"rate of {number} pairs" if base is None else f"rate {base:g} as given"
-        if paper is not None and base is None:
-            said = f"rate of the paper ({paper.source or 'no source'}{f', {paper.of} games' if paper.of else ''})"
-        return first, smallest if first <= 0.5 else -smallest, said
-    if base is not None:
-        raise UsageError(
-            f"--base {base:g}: {question.name}: no rate differs from it by {smallest:g} or more, the smallest "
-            f"difference; give one of at most {1 - smallest:g} or at least {smallest:g}"
-        )
-    more = "" if played is None or paper else f", as that of {number} pairs leaves no room"
-    return None, smallest, f"{_HARDEST}{more}"
+        return played, smallest if played <= 0.5 else -smallest, f"rate of {number} pairs"
+    more = "" if played is None else f", as that of {number} pairs leaves no room"
+    # Of all pairs of rates that differ by as much these vary most.
+    return None, smallest, f"rates about one half, the hardest{more}"
 
 
 def plan_table(study: Study, plans: Sequence[Planned], costs: Costs) -> pd.DataFrame:
     """Return a row per comparison: what is assumed, its power as planned, what can be found, and what that costs."""
-    return pd.DataFrame([_row(plan, level(study), costs) for plan in plans])
+    return pd.DataFrame([_row(study, plan, costs) for plan in plans])
 
 
-def _row(plan: Planned, alpha: float, costs: Costs) -> dict[str, Any]:
+def _row(study: Study, plan: Planned, costs: Costs) -> dict[str, Any]:
     """Return the row of a comparison.
 
     Strata count alike, so one of few seeds says how much is known: all are taken to have as few.
     """
-    comparison, assumed = plan.comparison, plan.assumed
-    strata, seeds, alone = len(comparison.strata), max(comparison.seeds), 1 - CONFIDENCE
+    comparison, assumed, alpha = plan.comparison, plan.assumed, level(study)
+    strata = len(comparison.strata)
     pairs = min(comparison.seeds) * strata
 
-    def power(of: Assumed | None, n: int, at: float) -> float:
-        return math.nan if of is None else of.power(n, at)
+    def power(of: Assumed | None) -> float:
+        return math.nan if of is None else of.power(pairs, alpha)
 
     def seeds_for(target: float, of: Assumed | None) -> Any:
         exact = isinstance(of, AssumedRates) and strata == 1
@@ -274,24 +220,23 @@ def _row(plan: Planned, alpha: float, costs: Costs) -> dict[str, Any]:
         "from": comparison.values[0],
         "to": comparison.values[1],
         "strata": strata,
-        "seeds": seeds,
+        "seeds": max(comparison.seeds),
         "pairs": sum(comparison.seeds),
-        "power": power(assumed, pairs, alpha),
-        "power_alone": power(assumed, pairs, alone),
-        "power_one_stratum": power(plan.one_stratum, seeds, alone),
+        "power": power(assumed),
         "smallest_80": math.nan if assumed is None else _smallest(assumed, pairs, alpha),
         "rate_from": plan.rates.first,
         "difference": plan.difference,
         "correlation": plan.rates.correlation,
         "level": alpha,
         "basis": plan.basis,
-        **{f"seeds_{100 * target:.0f}": seeds_for(target, assumed) for target in TARGETS},
-        "power_low": power(low, pairs, alpha),
-        "power_high": power(high, pairs, alpha),
-        "seeds_80_cautious": seeds_for(TARGETS[0], low),
-        **{f"seeds_80_repeats_{n}": seeds_for(TARGETS[0], of) for n, of in plan.by_repeats.items()},
+        "seeds_80": seeds_for(0.8, assumed),
+        "seeds_90": seeds_for(0.9, assumed),
+        "power_low": power(low),
+        "power_high": power(high),
+        "seeds_80_cautious": seeds_for(0.8, low),
     }
-    return row | _costs(comparison, plan.repeats, row["seeds_80"], costs)
+    conditions = comparison.conditions * (study.repeats if comparison.averaged else 1)
+    return row | _costs(conditions, row["seeds_80"], costs)
 
 
 def _smallest(assumed: Assumed, pairs: int, alpha: float) -> float:
@@ -303,8 +248,7 @@ def _smallest(assumed: Assumed, pairs: int, alpha: float) -> float:
     return math.nan if found is None else found
 
 
-def _costs(comparison: Comparison, repeats: int, seeds: Any, costs: Costs) -> dict[str, Any]:
-    conditions = comparison.conditions * repeats
+def _costs(conditions: Sequence[Condition], seeds: Any, costs: Costs) -> dict[str, Any]:
     now, _ = total_cost(conditions, costs)
     each = sum((costs.of(condition)[0] for condition in conditions), Cost())
     then = each * (math.nan if pd.isna(seeds) else float(seeds))
@@ -330,28 +274,3 @@ def total_cost(
         if condition.models and condition.engine not in known.setdefault(source, []):
             known[source].append(condition.engine)
     return total, known
-
-
-def width_table(study: Study) -> pd.DataFrame:
-    """Return how wide Wilson's interval of an outcome's rate is by the number of seeds, at rates of 50% and 90%."""
-    own = {len(condition.seeds) for condition in study.conditions}
-    rows = []
-    for seeds in sorted({*_SEEDS, *own}):
-        low, high = wilson_of_mean(list(_RATES), [seeds] * len(_RATES))
-        widths = {f"width_at_{100 * rate:.0f}": float(w) for rate, w in zip(_RATES, high - low, strict=True)}
-        rows.append({"seeds": seeds, "of_the_study": seeds in own, **widths})
-    return pd.DataFrame(rows)
-
-
-def missing_pilot(study: Study, records: Records) -> str:
-    """Return in a few words what the records of another study do not tell; "" for nothing that is needed."""
-    if not records:
-        return "no records, so it tells nothing"
-    axes = [[simulation.condition.axes.get(axis) for axis in study.axes] for simulation, _ in records]
-    if any(list(condition.axes.values()) in axes for condition in study.conditions):
-        return ""
-    models = {model for condition in study.conditions for model in condition.models}
-    if models & {model for simulation, _ in records for model in simulation.condition.models}:
-        return "no condition of this study is in it, so it tells no rates" * bool(study.comparisons)
-    missing = "no rates" if not models else "neither rates nor costs"
-    return f"no condition of this study is in it, so it tells {missing}"

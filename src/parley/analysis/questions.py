@@ -14,7 +14,6 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from parley.analysis.endings import paired_log_rank, rounds_until
 from parley.analysis.pairs import pair_numbers
 from parley.analysis.rates import by_condition, values_of
 from parley.analysis.tables import names_of
@@ -41,6 +40,7 @@ from parley.statistics.stats import (
     paired_mean,
     wilson_of_mean,
 )
+from parley.statistics.survival import paired_log_rank
 from parley.study import Study
 from parley.study.comparisons import Comparison
 from parley.study.condition import Condition
@@ -58,14 +58,12 @@ _MOST_MISSING = 0.05  # share of the planned pairs beyond which bounds are said
 class Pairs:
     """What the pairs of simulations of a comparison have, over all strata: rates as 1 and 0, of forks their means.
 
-    Each of the `strata` counts as much, however many pairs it has. `sampling` is the variance that the difference of
-    each pair has because there are no more forks of a game on either side; NaN where there is one of a side.
+    Each of the `strata` counts as much, however many pairs it has.
     """
 
     first: Floats
     second: Floats
     seeds: NDArray[np.int64]
-    sampling: Floats = field(default_factory=lambda: np.empty(0))
     strata: NDArray[np.int64] | None = None  # None: one
     games: NDArray[np.object_] = field(default_factory=lambda: np.empty((2, 0), object))  # a game of each side, by id
 
@@ -121,9 +119,9 @@ def all_pairs(rows: pd.DataFrame, study: Study) -> Iterable[tuple[Comparison, Pa
     groups = dict(by_condition(rows, study.axes)) if study.comparisons else {}
     for comparison in study.comparisons:
         parts = [_stratum(comparison, each, groups) for each in comparison.between or comparison.strata]
-        first, second, seeds, sampling, games = (np.concatenate(side, axis=-1) for side in zip(*parts, strict=True))
+        first, second, seeds, games = (np.concatenate(side, axis=-1) for side in zip(*parts, strict=True))
         strata = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
-        yield comparison, Pairs(first, second, seeds, sampling, strata, games)
+        yield comparison, Pairs(first, second, seeds, strata, games)
 
 
 def _stratum(comparison: Comparison, conditions: Sequence[Condition], groups: Any) -> tuple[Any, ...]:
@@ -133,7 +131,7 @@ def _stratum(comparison: Comparison, conditions: Sequence[Condition], groups: An
     """
     sides = [groups.get(tuple(condition.axes.values())) for condition in conditions]
     if any(side is None for side in sides):
-        return np.empty(0), np.empty(0), np.empty(0, dtype=np.int64), np.empty(0), np.empty((2, 0), object)
+        return np.empty(0), np.empty(0), np.empty(0, dtype=np.int64), np.empty((2, 0), object)
     looked_at = list(zip(comparison.kinds, comparison.outcomes, strict=True))
     what = [looked_at[0], *looked_at[1:] * (len(sides) - 1)]
     # Forks of one game are repeats within the pair.
@@ -141,7 +139,7 @@ def _stratum(comparison: Comparison, conditions: Sequence[Condition], groups: An
         side[["seed", "id"]]
         .assign(value=rounds_until(side, name, comparison.never) if kind == "time" else values_of(side, kind, name))
         .groupby(side[_PAIR], sort=False)
-        .agg(seed=("seed", "first"), value=("value", "mean"), error=("value", "sem"), id=("id", "first"))
+        .agg(seed=("seed", "first"), value=("value", "mean"), id=("id", "first"))
         for (kind, name), side in zip(what, sides, strict=True)
     ]
     common = reduce(lambda both, side: both.intersection(side.index), by_side[1:], by_side[0].index)
@@ -149,11 +147,16 @@ def _stratum(comparison: Comparison, conditions: Sequence[Condition], groups: An
     values = np.array([side["value"] for side in by_side])
     known = ~np.isnan(values).any(axis=0)
     seeds = by_side[0]["seed"].to_numpy(dtype=np.int64)[known]
-    sampling = (by_side[0]["error"].to_numpy() ** 2 + by_side[-1]["error"].to_numpy() ** 2)[known]
     if comparison.between:
         values = line_ends([float(condition.axes[comparison.axis]) for condition in conditions], values)
     games = np.array([by_side[0]["id"], by_side[-1]["id"]], object)[:, known]
-    return values[0][known], values[-1][known], seeds, sampling, games
+    return values[0][known], values[-1][known], seeds, games
+
+
+def rounds_until(rows: pd.DataFrame, way: str, never: int) -> Floats:
+    """Return the round in which each game ended before its deadline in a way; `never` for all that did not by then."""
+    reached = rows["finished_early"].to_numpy(dtype=bool) & (rows["outcome"] == way).to_numpy()
+    return np.where(reached, np.minimum(rows["rounds"], never), never).astype(float)
 
 
 def line_ends(at: Sequence[float], values: Floats) -> Floats:

@@ -17,7 +17,7 @@ from parley.analysis.simulations import IMPORTED
 from parley.errors import RecordError
 from parley.study import Study
 from parley.study.condition import Condition
-from parley.study.frozen import CHANGED, Frozen, asked_of, read_frozen
+from parley.study.frozen import CHANGED, Frozen, content_of, read_frozen
 from parley.text import counted, one_line
 
 _EXPLORATORY = "exploratory"
@@ -78,7 +78,7 @@ def registered_lines(rows: pd.DataFrame, study: Study) -> list[str]:
 
 def _changed(frozen: Frozen, study: Study, question: str, conditions: Sequence[Condition]) -> str:
     """Return what of a question is not as it was frozen, besides the seeds; "" for nothing."""
-    now, then = asked_of(study), frozen.content
+    now, then = content_of(study), frozen.content
     before, after = ({each["name"]: each for each in part["questions"]} for part in (then, now))
     if question not in before:
         return "not among the frozen questions"

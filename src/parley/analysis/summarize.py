@@ -6,11 +6,9 @@ Only the simulations of the study as it is now are read; records of a former con
 import json
 import logging
 import math
-from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from operator import methodcaller
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -18,7 +16,6 @@ import pandas as pd
 from parley import paths
 from parley.analysis.conditions import RATE, condition_table, impossible_outcomes, outcome_table
 from parley.analysis.contrasts import REPEAT, contrast_table, noise_table
-from parley.analysis.endings import ending_table, times_table
 from parley.analysis.forks import fork_tables
 from parley.analysis.made_by import made_by
 from parley.analysis.margins import margin_table
@@ -32,9 +29,7 @@ from parley.analysis.traces import TURNS, FromTraces, ImpossibleTracesError, tur
 from parley.files import keep_only, remove_empty_below, write_atomically
 from parley.games.base import Game
 from parley.play.pausing import clear_pauses
-from parley.play.record import read_attempts
 from parley.play.record_store import UsableRecords, mark_tables, played_part, read_records, write_conditions
-from parley.policies import Sampling
 from parley.study import Study
 from parley.text import counted
 
@@ -107,7 +102,7 @@ def _tables(
     again = _again(records, rows)
     if study.parents:  # their repeats are all of one recorded game
         asked = pd.concat([asked, again[again[REPEAT] > 0]])
-    noise = noise_table(again, by, game, _answers_again(records, by))
+    noise = noise_table(again, by, game)
     questions = with_registration(question_table(asked, study), rows, study)
     of_traces = from_traces.tables()
     return records, {
@@ -117,15 +112,12 @@ def _tables(
         "rates": rate_table(rows, by, game),
         "quantities": quantity_table(known, by, game),
         "contrasts": contrast_table(rows, by, game, impossible, noise),
-        "endings": ending_table(rows, by, game, impossible),
-        "times": times_table(rows, by, game),
         **of_traces,
         "margins": margin_table(rows, by, game, impossible),
         "paper": paper_table(study, rows, {**of_traces, "questions": questions}, impossible),
         "noise": noise,
         **fork_tables(records, by, game),
         "questions": questions,
-        "manifest": manifest_table(study.name, records),
     }
 
 
@@ -135,39 +127,6 @@ def _again(records: UsableRecords, first: pd.DataFrame) -> pd.DataFrame:
     if not any(repeats):
         return first.iloc[:0].assign(**{REPEAT: 0})
     return simulation_table(played_games(records)).assign(**{REPEAT: repeats})
-
-
-def _answers_again(records: UsableRecords, by: Sequence[str]) -> dict[tuple[str, ...], tuple[int, int]]:
-    """Return how many requests at temperature 0 were made again, and how many of them had another answer.
-
-    By condition, of models that take a temperature, in studies with repeats.
-    """
-    found: dict[tuple[str, ...], Counter[bool]] = defaultdict(Counter)
-    first: dict[tuple[str, ...], str] = {}
-    for simulation in records.simulations:
-        condition = simulation.condition
-        players = [group.player for group in condition.groups if group.player.policy.kind.asks_model]
-        models = {each.label for each in players if each.entry is not None and each.entry.dialect.temperature}
-        temperatures = [value.temperature for _, value in condition.parameters if isinstance(value, Sampling)]
-        if condition.repeat is None or not models or 0.0 not in temperatures:
-            continue
-        key = tuple(str(condition.axes[axis]) for axis in by)
-        _, rows = read_attempts(simulation.record(records.study.name), ["player", "temperature", "ask", "text"])
-        for row in rows.to_pylist():
-            if row["player"] in models and row["temperature"] == 0:
-                asked = (*key, row["player"], row["ask"])
-                if asked in first:
-                    found[key][first[asked] != row["text"]] += 1
-                first.setdefault(asked, row["text"])
-    return {key: (counts.total(), counts[True]) for key, counts in found.items()}
-
-
-def manifest_table(study: str, records: UsableRecords) -> pd.DataFrame:
-    """Return a row per record that the tables are made from: its path, the simulation's id, the content digest."""
-    both = zip(records.simulations, records.summaries, strict=True)
-    with paths.rooted(Path()):  # as seen from the folder that holds results/
-        rows = [(str(simulation.record(study)), simulation.id, summary.digest) for simulation, summary in both]
-    return pd.DataFrame(rows, columns=["path", "id", "digest"])
 
 
 # What DVC compares between commits. `dvc metrics show` prints a row per file: a file per condition makes a table.

@@ -186,7 +186,7 @@ class Results(Shown):
         """The names of the figures.
 
         >>> parley.load("demo").results().figures
-        ['outcome_rates', 'outcomes_by_byzantine', 'endings', 'trajectories']
+        ['outcome_rates', 'outcomes_by_byzantine', 'trajectories']
         """
         return [spec.name for spec in self._planned.figures]
 

@@ -115,7 +115,7 @@ class Study(Shown):
         >>> parley.load("demo").results()
         Results of demo: 6 of 6 simulations
           tables: read from the tables that parley summarize wrote
-          figures: outcome_rates, outcomes_by_byzantine, endings, trajectories
+          figures: outcome_rates, outcomes_by_byzantine, trajectories
         """
         with paths.rooted(self._root):
             return Results(self._whole, self._root)

@@ -10,10 +10,9 @@ import pandas as pd
 from parley import paths
 from parley.analysis.forks import without_effect
 from parley.analysis.made_by import ESTIMATED, PER_AGENT, SCRIPTED, UNKNOWN, Cost, Costs, played
-from parley.analysis.planning import Planned, level, missing_pilot, plan_table, planned, total_cost, width_table
+from parley.analysis.planning import Planned, plan_table, planned, total_cost
 from parley.analysis.registration import registered_lines
 from parley.analysis.simulations import simulation_row
-from parley.figures.curves import draw_power
 from parley.files import keep_only, write_atomically
 from parley.play.degenerate import REMEDIES
 from parley.play.forks import forks_line
@@ -21,33 +20,27 @@ from parley.study import Study
 from parley.study.prompt_sent import too_long
 from parley.text import one_line, table
 
-_HINT = (
-    "no questions: declare what the study is to answer, and this says how many seeds it takes, as in",
-    "  questions:",
-    "    - {name: NAME, outcome: %s, compare: %s, smallest: 0.15}",
-)
 _PARTS = ("tokens", "hours", "gpu_hours", "money")
 
 
 class Plan:
     """What the questions of a study can find and what it takes, by its own records and those of another study."""
 
-    def __init__(self, study: Study, other: Study | None, base: float | None) -> None:
-        self._study, self._other = study, other
-        self._others = played(other) if other is not None else []
-        self._own = played(study)
-        records = [*self._own, *self._others]
-        self._costs, self._plans = Costs(records), planned(study, records, base)
+    def __init__(self, study: Study, other: Study | None) -> None:
+        self._study, self._own = study, played(study)
+        records = [*self._own, *(played(other) if other is not None else [])]
+        self._costs, self._plans = Costs(records), planned(study, records)
         self._too_long = too_long(study)
-        self._table = plan_table(study, self._plans, self._costs) if self._plans else width_table(study)
+        self._table = plan_table(study, self._plans, self._costs)
 
     def write(self) -> list[str]:
-        """Write the table, and of questions a figure, to results/STUDY/plan; return the paths. Raises RecordError."""
-        path = paths.power(self._study.name, "plan", ".csv")
+        """Write the table of the questions, if there are any, and return its path. Raises RecordError."""
+        path = paths.plan(self._study.name)
+        keep_only([path] if self._plans else [], paths.listing(path.parent))
+        if not self._plans:
+            return []
         write_atomically(path, lambda file: file.write(self._table.to_csv(index=False).encode()))
-        drawn = draw_power(self._study, self._plans, self._table) if self._plans else []
-        keep_only([path, *drawn], paths.listing(path.parent))
-        return [str(path), *map(str, drawn)]
+        return [str(path)]
 
     def registered(self) -> Iterator[str]:
         """Yield whether the questions of a study that was played were frozen before its games, each answer once."""
@@ -55,12 +48,12 @@ class Plan:
         yield from registered_lines(rows, self._study) if self._own else ()
 
     def values(self) -> dict[str, Any]:
-        """Return the table, of questions or of widths, and what the whole study takes; None is not known."""
+        """Return the table of the questions, and what the whole study takes; None is not known."""
         cost, known = total_cost(self._study.conditions, self._costs)
         most, _ = total_cost(self._study.conditions, self._costs, at_most=True)
         return {
             "study": self._study.name,
-            "questions" if self._plans else "widths": self._table,
+            "questions": self._table,
             "takes": _takes(cost),
             "takes_at_most": _takes(most),
             "known_from": known,
@@ -69,13 +62,10 @@ class Plan:
 
     def lines(self) -> Iterator[str]:
         """Yield all of it as text."""
-        study, other = self._study, self._other
-        yield from _questions(study, self._plans, self._table) if self._plans else _widths(study, self._table)
-        if other is not None and (said := missing_pilot(study, self._others)):
-            yield one_line(f"--from {other.name}: {said}")
+        yield from _questions(self._plans, self._table) if self._plans else ["no question is declared"]
         yield ""
-        yield from _costs(study, self._table if self._plans else None, self._costs)
-        yield from filter(None, [forks_line(study), without_effect(study)])
+        yield from _costs(self._study, self._table, self._costs)
+        yield from filter(None, [forks_line(self._study), without_effect(self._study)])
         for each in self._too_long:
             yield one_line(
                 f"{each.model}: its context of {each.context:,} tokens may be too small from n = {each.n} on in round "
@@ -89,19 +79,19 @@ def _takes(cost: Cost) -> dict[str, float | None]:
     return {part: None if math.isnan(value) else value for part in _PARTS for value in [getattr(cost, part)]}
 
 
-def _questions(study: Study, plans: list[Planned], found: pd.DataFrame) -> Iterator[str]:
+def _questions(plans: list[Planned], found: pd.DataFrame) -> Iterator[str]:
     header = ("question", "compared", "pairs", "difference", "power", "80% finds", "seeds", "for 80%", "for 90%")
-    rows = []
-    for plan, row in zip(plans, found.to_dict("records"), strict=True):
-        rates = plan.rates
-        share = not math.isnan(rates.first)
+    asked, rows = list(zip(plans, found.to_dict("records"), strict=True)), []
+    for plan, row in asked:
+        rate, difference = row["rate_from"], row["difference"]
+        share = not math.isnan(rate)
         rows.append(
             [
                 one_line(row["question"]),
                 one_line(plan.comparison.text),
                 _pairs(row),
-                f"{rates.first:.1%} -> {rates.first + plan.difference:.1%}" if share else f"{plan.difference:g}",
-                _percent(row["power"]),
+                f"{rate:.1%} -> {rate + difference:.1%}" if share else f"{difference:g}",
+                "?" if plan.assumed is None else f"{row['power']:.0%}",
                 "?" if plan.assumed is None else _found(row["smallest_80"], share),
                 str(row["seeds"]),
                 _count(row["seeds_80"], plan),
@@ -109,19 +99,11 @@ def _questions(study: Study, plans: list[Planned], found: pd.DataFrame) -> Itera
             ]
         )
     yield from table(header, rows)
-    alpha = level(study)
     if len(plans) > 1:
-        yield f"power: of p < {alpha:.2g}, the first step of Holm's correction over {len(plans)} comparisons"
-    for plan, row in zip(plans, found.to_dict("records"), strict=True):
-        more = []
-        if plan.assumed is not None and len(plans) > 1:
-            more.append(f"alone (p < 0.05) power {_percent(row['power_alone'])}")
-        if plan.assumed is not None and row["strata"] > 1:
-            more.append(f"one of its {row['strata']} strata alone {_percent(row['power_one_stratum'])}")
-        if plan.by_repeats:
-            needed = (f"{_count(row[f'seeds_80_repeats_{n}'], plan)} with {n}" for n in plan.by_repeats)
-            more.append(f"recorded games for 80% by repeats: {', '.join(needed)}")
-        yield one_line("; ".join([f"{plan.comparison.label}: {plan.basis}", *more]))
+        level = found["level"][0]
+        yield f"power: of p < {level:.2g}, the first step of Holm's correction over {len(plans)} comparisons"
+    for plan, row in asked:
+        yield one_line(f"{plan.comparison.label}: {plan.basis}")
         if plan.ends:
             yield one_line(
                 f"{plan.comparison.label}: {plan.pairs} pairs leave its power between {row['power_low']:.0%} and "
@@ -130,19 +112,7 @@ def _questions(study: Study, plans: list[Planned], found: pd.DataFrame) -> Itera
             )
 
 
-def _widths(study: Study, found: pd.DataFrame) -> Iterator[str]:
-    yield "width of the 95% interval of an outcome's rate (Wilson), by seeds per condition:"
-    header = ("seeds", "at a rate of 50%", "at 10% or 90%", "")
-    rows = [
-        [row["seeds"], _percent(row["width_at_50"]), _percent(row["width_at_90"]), "this study" * row["of_the_study"]]
-        for row in found.to_dict("records")
-    ]
-    yield from table(header, rows)
-    for line in _HINT:
-        yield line % (study.game.outcomes[0].name, (study.varying or study.axes)[0]) if "%s" in line else line
-
-
-def _costs(study: Study, found: pd.DataFrame | None, costs: Costs) -> Iterator[str]:
+def _costs(study: Study, found: pd.DataFrame, costs: Costs) -> Iterator[str]:
     cost, known = total_cost(study.conditions, costs)
     header = ("what it takes", "simulations", "tokens", "engine hours", "GPU hours", "money")
     simulations = f"{sum(len(condition.seeds) for condition in study.conditions):,}"
@@ -150,7 +120,7 @@ def _costs(study: Study, found: pd.DataFrame | None, costs: Costs) -> Iterator[s
     if ESTIMATED in known:
         most, _ = total_cost(study.conditions, costs, at_most=True)
         rows.append(["the study, at most", simulations, *(_number(getattr(most, part)) for part in _PARTS)])
-    for row in [] if found is None else found.to_dict("records"):
+    for row in found.to_dict("records"):
         rows.append([f"{row['question']}: as it is", *(_number(row[part]) for part in ("simulations", *_PARTS))])
         if not pd.isna(row["seeds_80"]):
             needed = f"{row['conditions'] * row['seeds_80']:,}"
@@ -188,10 +158,6 @@ def _number(value: Any) -> str:
     if pd.isna(value):
         return "?"
     return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.3g}"
-
-
-def _percent(value: float) -> str:
-    return "?" if math.isnan(value) else f"{value:.0%}"
 
 
 def _found(value: float, share: bool) -> str:

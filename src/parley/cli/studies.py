@@ -251,20 +251,14 @@ def export(study: str, form: Any, output: Path | None, license_note: str, author
     shell_complete=common.STUDY_NAMES,
     help="Another study whose records tell rates, tokens and times, too.",
 )
-@click.option(
-    "--base",
-    type=click.FloatRange(0, 1),
-    metavar="RATE",
-    help="Rate that is assumed of the first condition of each question; the other differs by the smallest difference.",
-)
 @click.option("--freeze", is_flag=True, help="Write the preregistration beside the study file instead.")
 @click.option("--force", is_flag=True, help="With --freeze: write it anew, what a person wrote in it is lost.")
 @common.JSON
-def plan(study: "Study", other: str | None, base: float | None, freeze: bool, force: bool, as_json: bool) -> None:
+def plan(study: "Study", other: str | None, freeze: bool, force: bool, as_json: bool) -> None:
     """Show what the questions of a study can find, how many seeds that takes, and what it costs.
 
     Nothing needs to be played. Rates are those that a question expects, or the records' of a pilot; tokens, hours and
-    money are those of records, else tokens and money are estimated. The table and a figure go to results/STUDY/plan.
+    money are those of records, else tokens and money are estimated. The table goes to results/STUDY/plan.
     --freeze writes the preregistration STUDY.frozen.md, which a person completes, and to which each report compares
     the study.
 
@@ -275,18 +269,16 @@ def plan(study: "Study", other: str | None, base: float | None, freeze: bool, fo
     """
     from parley.cli.plan_text import Plan
     from parley.study.frozen import frozen_state, frozen_when, write_frozen
-    from parley.study.load import companions
 
     if freeze:
         frozen = str(write_frozen(study, force))
         common.tell(as_json, {"files": [frozen], "registered": (when := frozen_when(study))}, [frozen, when])
         return
     common.refuse("without --freeze", "force")
-    beside = [one_line(str(each)) for each in companions(study)]
-    made = Plan(study, common.load(other, study.models_file, needs_weights=False) if other else None, base)
+    made = Plan(study, common.load(other, study.models_file, needs_weights=False) if other else None)
     files = made.write()
     state = [*made.registered(), one_line(f"preregistration: {frozen_state(study)}")]
-    common.tell(as_json, {**made.values(), "files": files}, chain(made.lines(), files, beside, state))
+    common.tell(as_json, {**made.values(), "files": files}, chain(made.lines(), files, state))
 
 
 @click.command()

@@ -25,14 +25,13 @@ from parley.analysis.tables import declared, describe
 from parley.columns import find, table_names
 from parley.engine.models import UNKNOWN_PATH, UNKNOWN_URL, ModelEntry
 from parley.engine.sources import FolderSource, GgufSource, PathPlace, ServiceSource
-from parley.errors import ParleyError, UsageError
+from parley.errors import UsageError
 from parley.export.data_card import data_card
 from parley.files import open_regular, read_regular
 from parley.play.record_content import COLUMNS, SCHEMA
 from parley.play.record_store import UsableRecords
 from parley.policies.own_code import source_of
 from parley.study import Study
-from parley.study.load import companions
 from parley.text import one_line, with_progress, without_folders
 from parley.trust import names_own_code
 
@@ -48,12 +47,6 @@ def write_folder(records: UsableRecords, whole: Study, license_note: str, author
     Damaged records come along, as the report names them. Raises UsageError if the study does not load there.
     """
     _write_study(whole, folder)
-    with suppress(ParleyError):  # the report says what is wrong with a companion
-        for beside in companions(whole):
-            _write_study(beside.study, folder)
-            answered = paths.table(beside.study.name, "questions", ".parquet")
-            if answered.is_file():
-                _copy(answered, folder / _place(answered))
     _write_models(whole, folder)
     played = [simulation.record(whole.name) for simulation in whole.simulations()]
     for record in with_progress([*played, *whole.parents], len(played) + len(whole.parents), "record"):
@@ -73,7 +66,7 @@ def _place(path: Path) -> Path:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a file, unless a companion brought it; pages and marks may name the folder that the study was played in."""
+    """Copy a file, unless it is there; pages and marks may name the folder that the study was played in."""
     if target.exists():
         return
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Lines with their intervals: means of measures by round, shares of ended games by round, shares by threshold.
+"""Lines with their intervals: means of measures by round, shares by threshold.
 
 Games end early: under the panels of rounds stand the numbers of simulations in the means, and how many of them still
 play, as under survival curves.
@@ -6,29 +6,21 @@ play, as under survival curves.
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import partial
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator, NullLocator
 
-from parley import paths
 from parley.analysis.pairs import beside_undisturbed
-from parley.analysis.planning import TARGETS, Planned, level
 from parley.figures import common
-from parley.figures.page import Panel, empty, pages, wrapped, write
-from parley.figures.style import HEIGHT, line_handle, line_style, own_style
+from parley.figures.page import empty
+from parley.figures.style import HEIGHT, line_handle, line_style
 from parley.games.evidence import ANY, FigureSpec
-from parley.statistics.stats import CONFIDENCE
 from parley.study import Study
 
 _SIZE = (1.3, HEIGHT)  # inches, of a panel
-_MAX_TICKS, _MAX_STEPS, _MAX_THRESHOLDS = 5, 4, 4  # along x: rounds, steps from one to the next, thresholds
+_MAX_TICKS, _MAX_THRESHOLDS = 5, 4  # along x: rounds, thresholds
 _MAX_MARKS = 6  # with intervals, on one line
 _APART = 0.08  # inches between lines at one round, as long as there is room between rounds
 _END: dict[str, Any] = {"marker": "|", "markersize": 9, "markeredgewidth": 1.4, "linestyle": "none"}
@@ -144,70 +136,6 @@ def _numbers(rows: pd.DataFrame) -> dict[int, str]:
     return {int(number): str(n) if left == n else f"{left}/{n}" for number, left, n in numbers}
 
 
-# Ways to end
-
-
-def endings(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
-    """Draw a row of panels per way to end, with its cumulative incidence by round; `table` is `endings`.
-
-    Lines are the values of `spec.x`, else of the axis that leaves the fewest panels.
-    """
-    ways = [outcome for outcome in study.game.outcomes if outcome.name in set(table["ending"])]
-    if not ways:
-        return empty(study, spec, "Nothing to draw: no game ended before its deadline.")
-    notes: list[str] = []
-    varying = common.varied(table, study.axes, notes)
-    lines = common.Lines.of_axis(study, table, common.axis_of_lines(table, varying, spec.x))
-    by = [axis for axis in varying if axis != lines.by]
-    groups = common.alike(study, table, by)
-    last = int(table["round"].max())
-    notes += [
-        f"Share of games that ended so by each {study.game.evidence.round_name} (Aalen-Johansen), with its "
-        f"{common.WILSON}. Games that met their deadline ended in no way.",
-        "Under the rounds: games that still play, in the order of the legend where they differ.",
-    ]
-    link = common.linker(study)
-
-    def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
-        common.share_axis(ax, last)
-        ax.set_xlim(0, last)
-        ax.xaxis.set_major_locator(MaxNLocator(_MAX_STEPS, integer=True))
-        everyone = []
-        for style, here in lines.split(conditions):
-            everyone.append(here[here["ending"] == ANY])
-            ended = bool((everyone[-1]["incidence"] > 1 - 1e-9).any())
-            curve = here[here["ending"] == ways[index].name]
-            _steps(ax, curve, line_style(style), last, link, ways[index].name, ended=ended)
-        ax.set_xlabel(study.game.evidence.round_name)
-        ticks = [int(tick) for tick in ax.get_xticks() if 0 <= tick <= last]
-        count_ticks(ax, ticks, [_playing(curve, ticks) for curve in everyone])
-
-    labels = [way.label for way in ways]
-    return common.panel_rows(study, spec, labels, groups, by, _SIZE, notes, lines.legend, draw)
-
-
-def _steps(
-    ax: Axes, curve: pd.DataFrame, style: dict[str, Any], last: int, link: common.Linker, way: str, *, ended: bool
-) -> None:
-    """Draw one line from round 0 on, with its interval as a band: to the end of the panel if all games `ended`."""
-    if curve.empty:  # the condition cannot have it, or was not run
-        return
-    x = [0, *curve["round"]]
-    share, low, high = ([0.0, *curve[part]] for part in ("incidence", "low", "high"))
-    if ended and x[-1] < last:
-        x, (share, low, high) = [*x, last], ([*part, part[-1]] for part in (share, low, high))
-    ax.fill_between(x[1:], low[1:], high[1:], step="post", color=style["color"], alpha=0.13, linewidth=0)
-    marks = {"markersize": 3.0, "markevery": max(1, len(x) // 6)}
-    url = link(curve.iloc[0], way if max(share) else None)
-    ax.step(x, share, where="post", clip_on=False, zorder=3, url=url, **style | marks)
-
-
-def _playing(curve: pd.DataFrame, ticks: Sequence[int]) -> dict[int, str]:
-    """Return of one line how many games still play before each tick."""
-    later = {tick: curve.loc[curve["round"] >= tick, "at_risk"] for tick in ticks} if len(curve) else {}
-    return {tick: str(int(left.iloc[0])) if len(left) else "0" for tick, left in later.items()}
-
-
 # Thresholds
 
 
@@ -269,77 +197,3 @@ def _by_threshold(ax: Axes, rows: pd.DataFrame, names: list[str], link: common.L
             continue
         x = here["threshold"].to_numpy(float) + (index - (len(names) - 1) / 2) * 0.012 * span
         _line(ax, x, here, index, len(x), link(rows.iloc[0]), line_style(index))
-
-
-_POWER_SIZE = (1.9, 1.3)  # inches, of a panel
-_POINTS, _FEW_POINTS = 60, 12  # along x; few where samples are drawn for each
-_MARKED = 8  # of them
-_LONGEST_LABEL = 50  # in the title of a panel
-_POWER = FigureSpec("power", "curves", "Power by number of seeds", "")
-_PLANNED = Line2D([], [], color="black", linewidth=1, linestyle=(0, (2, 2)), label="seeds of the study")
-
-
-def draw_power(study: Study, plans: Sequence[Planned], table: pd.DataFrame) -> list[Path]:
-    """Draw the power of each comparison of a study by number of seeds, and return the paths."""
-    with own_style():
-        return write(_power(study, plans, table), partial(paths.power, study.name, "power"))
-
-
-def _power(study: Study, plans: Sequence[Planned], table: pd.DataFrame) -> list[Figure]:
-    alpha, alone = level(study), 1 - CONFIDENCE
-    notes = ["Probability that a question is answered with “differs” if the difference is as large as its title says."]
-    if any(plan.assumed is not None and not plan.pairs for plan in plans):
-        notes.append("Pairs are taken to be independent where no records tell otherwise.")
-    asked = list(zip(plans, table.to_dict("records"), strict=True))
-    lines = [("not corrected (p < 0.05)", alone, False)]
-    if len(plans) > 1:
-        lines = [(f"corrected for {len(plans)} comparisons", alpha, False), *lines]
-    if any(row["strata"] > 1 for _, row in asked):
-        lines.append(("one stratum alone, not corrected", alone, True))
-    legend = [line_handle(index, label) for index, (label, *_) in enumerate(lines)]
-
-    def draw(ax: Axes, panel: tuple[Planned, dict[Any, Any]]) -> None:
-        plan, row = panel
-        ax.set_title(wrapped(_title(plan), _POWER_SIZE[0], 12))
-        common.share_axis(ax, 1)
-        ax.set_ylabel("power")
-        if plan.assumed is None or plan.one_stratum is None:
-            ax.text(0.5, 0.5, wrapped(plan.basis, _POWER_SIZE[0]), ha="center", va="center", transform=ax.transAxes)
-            _seeds_axis(ax, max(100, row["seeds"]), row["seeds"])
-            return
-        needed = [row[f"seeds_{100 * target:.0f}"] for target in TARGETS]
-        most = max([2 * row["seeds"], *(1.3 * seeds for seeds in needed if not pd.isna(seeds))])
-        drawn = plan.comparison.kind == "quantity" or row["strata"] > 1
-        seeds = np.unique(np.geomspace(2, max(most, 10), _FEW_POINTS if drawn else _POINTS).round().astype(int))
-        for index, (_, at, single) in enumerate(lines):
-            if single and row["strata"] == 1:
-                continue
-            assumed, strata = (plan.one_stratum, 1) if single else (plan.assumed, row["strata"])
-            powers = [assumed.power(int(n) * strata, at) for n in seeds]
-            ax.plot(seeds, powers, clip_on=False, markevery=max(1, len(seeds) // _MARKED), **line_style(index))
-        for target in TARGETS:
-            ax.axhline(target, color="#777777", linewidth=0.7)
-        _seeds_axis(ax, most, row["seeds"])
-
-    panels = [Panel([partial(draw, panel=each)]) for each in asked]
-    return pages(study, _POWER, panels, _POWER_SIZE, notes, [*legend, _PLANNED])
-
-
-def _title(plan: Planned) -> str:
-    label = plan.comparison.label
-    label = label if len(label) <= _LONGEST_LABEL else plan.comparison.question.name  # the rest is printed beside it
-    first = plan.rates.first
-    if math.isnan(first):
-        return f"{label}; difference {plan.difference:g}"
-    return f"{label}; {first:.0%} -> {first + plan.difference:.0%}"
-
-
-def _seeds_axis(ax: Axes, most: float, planned: int) -> None:
-    ax.set_xscale("log")
-    ax.set_xlim(2, 1.1 * max(most, 10))
-    steps = [step * 10**power for power in range(6) for step in (1, 2, 5)]
-    ticks = [step for step in steps if 2 <= step <= max(most, 10)]
-    ax.set_xticks(ticks, [f"{tick:,}" for tick in ticks], rotation=45 if len(ticks) > 5 else 0)
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.set_xlabel("seeds per condition")
-    ax.axvline(planned, color="black", linewidth=1, linestyle=(0, (2, 2)), zorder=1)

@@ -59,9 +59,7 @@ class Panel:
     height: float = 0.0  # inches, where it is not that of all
 
 
-def write(
-    pages: Sequence[Figure], path_of: Callable[[str, int], Path], suffixes: Sequence[str] = FORMATS
-) -> list[Path]:
+def write(pages: Sequence[Figure], path_of: Callable[[str, int], Path], suffixes: Sequence[str]) -> list[Path]:
     """Write the pages of a figure to the paths for their suffixes and numbers, from 1.
 
     Returns the paths; raises RecordError if the disk refuses.

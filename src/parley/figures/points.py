@@ -117,9 +117,7 @@ def votes(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
 
 
 def _bands(noise: pd.DataFrame, kind: str) -> pd.DataFrame:
-    return noise[noise["kind"] == kind].drop(
-        columns=["kind", "pairs", "difference", "spread", "asked_again", "answered_otherwise"]
-    )
+    return noise[noise["kind"] == kind].drop(columns=["kind", "pairs", "difference", "spread"])
 
 
 def _with_bands(table: pd.DataFrame, bands: pd.DataFrame) -> pd.DataFrame:

@@ -74,15 +74,11 @@ class Measure:
 
 @checked_dataclass(frozen=True)
 class Indicator:
-    """A yes or no of a whole simulation, or None; what says the same as an outcome class is not `contrasted`.
-
-    In the same simulations it is compared with other indicators, those in `compared_with`.
-    """
+    """A yes or no of a whole simulation, or None; what says the same as an outcome class is not `contrasted`."""
 
     name: Slug
     label: str
     contrasted: bool = True
-    compared_with: tuple[str, ...] = ()
 
 
 @checked_dataclass(frozen=True)
@@ -313,13 +309,6 @@ OUTCOMES_BY_BYZANTINE = FigureSpec(
     title="Outcomes",
     caption="How simulations ended, stacked to 100%.",
     x="b",
-)
-ENDINGS = FigureSpec(
-    name="endings",
-    kind="endings",
-    title="Time to stop",
-    caption="Cumulative incidence of competing risks.",
-    x="prompt",
 )
 INFLUENCE = FigureSpec(
     name="influence",

@@ -104,13 +104,6 @@ KINDS: Mapping[str, FigureKind] = {
         "A line is a share by the number faced. Where it leaps, agents follow a majority of that size.",
         own_table="votes",
     ),
-    # Share of games that ended in each way by each round, a line per value of x.
-    "endings": FigureKind(
-        "curves:endings",
-        ("endings",),
-        "A line says which share of the games had ended so by a round. Where lines stay low, games went on to their "
-        "deadline.",
-    ),
     # How much changes of recorded games at the points `x` change their ends.
     "influence": FigureKind(
         "map:influence_map",

@@ -288,7 +288,11 @@ def metadata_problem(meta: Mapping[str, Any]) -> str | None:
 
 
 _NUMBER = (int, float)
-_TYPES = {"int64": _NUMBER, "double": _NUMBER, "bool": (bool,), "string": (str, list, dict)}  # of metrics, as JSON
+_TYPES = {  # of metrics, as JSON
+    **dict.fromkeys(("int64", "double", "number"), _NUMBER),
+    "bool": (bool,),
+    "string": (str, list, dict),
+}
 # What reading an outcome or a trace raises that no game makes, whatever its checksums say.
 IMPOSSIBLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 

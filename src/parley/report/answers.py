@@ -27,7 +27,7 @@ _WORDS = {
 
 def largest_differences(contrasts: pd.DataFrame, by: Sequence[str], game: type[Game]) -> list[str]:
     """Return what differs most as sentences: of the game's first outcome, else of anything, by the smallest p."""
-    sure = contrasts[(contrasts["p_holm"] < 1 - CONFIDENCE) & (contrasts["kind"] != "comparison")]
+    sure = contrasts[contrasts["p_holm"] < 1 - CONFIDENCE]
     first = sure[sure["what"] == game.outcomes[0].name]
     chosen = (first if len(first) else sure).sort_values("p", kind="stable").head(MAX_DIFFERENCES)
     varying = [axis for axis in by if contrasts[axis].nunique() > 1]

@@ -10,9 +10,7 @@ from markupsafe import Markup
 from rich.text import Text
 
 from parley.analysis.paper import paper_lines, rows_beside, sides_told
-from parley.analysis.questions import DIFFERS, Pairs
-from parley.analysis.tables import read_table
-from parley.errors import ParleyError
+from parley.analysis.questions import Pairs
 from parley.paths import compared_link, single_link
 from parley.report.answers import (
     at_any_time,
@@ -29,7 +27,6 @@ from parley.report.html import Row, interval_text
 from parley.study import Study
 from parley.study.comparisons import Comparison, labels_of, question_text, value_text
 from parley.study.frozen import frozen_lacks
-from parley.study.load import companions
 from parley.study.prompt_sent import ADDED, REMOVED, word_diff
 from parley.text import counted
 
@@ -47,7 +44,7 @@ def boxes(
 
     `compared` has for each row what it compares, and the pairs of games that are shown as examples.
     """
-    controls, asked, lacks = _controls(study), defaultdict[str, list[Any]](list), frozen_lacks(study.whole)
+    asked, lacks = defaultdict[str, list[Any]](list), frozen_lacks(study.whole)
     table, lines = tables["questions"], paper_lines(tables["paper"], study.game)
     for row, (comparison, pairs) in zip(table.to_dict("records"), compared, strict=True):
         answer = {
@@ -59,7 +56,6 @@ def boxes(
             "test": how_tested(row, table),
             "at_any_time": "" if study.part_of is None and row["seeds_fixed"] else at_any_time(row, study.game),
             "few": 0 < row["pairs"] < _FEW_PAIRS * row["strata"],
-            "control": controls.get(_key(row), controls.get(None, "")),
             "picture": picture(row, study, sides_told(study, comparison)),
             "paper": [lines[place] for place in rows_beside(study, comparison, tables["paper"])],
             "games": list(_examples(pairs)) if pairs else [],
@@ -112,29 +108,6 @@ def picture(row: Row, study: Study, paper: Sequence[Any] = ((), ())) -> dict[str
 
 
 # What stands beside an answer
-
-
-def _key(row: Row) -> tuple[Any, ...]:
-    return row["question"], row["what"], row["from"], row["to"]
-
-
-def _controls(study: Study) -> dict[Any, str]:
-    """Return what the positive control says by the same rule, by question and what it compares (None: any other)."""
-    try:
-        control = next((each.study for each in companions(study) if each.kind == "control"), None)
-        if control is None:
-            return {}
-        table = read_table(control.name, "questions")
-    except ParleyError:  # the page says elsewhere what is wrong with a companion
-        return {None: "Its control has no tables yet: nothing shows that it could have been answered."}
-    said: dict[Any, str] = {None: "It has no control: nothing shows that it could have been answered."}
-    for row in table.to_dict("records"):
-        lost = (
-            "" if row["answer"].startswith(DIFFERS) else ", so nothing shows that a difference would have been found"
-        )
-        answer = f"{verdict(row, control.game).lower()} ({how_tested(row, table)})"
-        said[_key(row)] = f"Its control, by the same rule: {answer}{lost}."
-    return said
 
 
 def _marked(line: Text) -> Markup:

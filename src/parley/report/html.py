@@ -184,12 +184,12 @@ def _value(row: Row, axis: str) -> str:
 
 
 def interval_text(estimate: Iterable[Any], form: str, *, limits: str = "", scale: float = 1, unit: str = "") -> str:
-    """Return a number and its two limits as text, `-6 [..., -2]`: "-" is missing, "..." an open limit."""
+    """Return a number and its two limits as text, `-6 [-8, -2]`: "-" is missing."""
     value, low, high = estimate
     middle = "-" if pd.isna(value) else f"{scale * value:{form}}"
     if pd.isna(low) and pd.isna(high):
         return middle if pd.isna(value) else middle + unit
-    low_text, high_text = ("..." if pd.isna(limit) else f"{scale * limit:{limits or form}}" for limit in (low, high))
+    low_text, high_text = (f"{scale * limit:{limits or form}}" for limit in (low, high))
     return f"{middle} [{low_text}, {high_text}]{unit}"
 
 

@@ -227,15 +227,7 @@ def _statistics(study: Study, tables: Mapping[str, pd.DataFrame], cite: Citation
             "All other comparisons are exploratory."
         )
     if len(tables["contrasts"]):
-        sentences.append(
-            "Exploratory p values were corrected within families "
-            f"{cite('holm1979')} and for the false discovery rate over all {cite('benjamini1995')}."
-        )
-    if len(tables["endings"]):
-        sentences.append(
-            f"Times to stop: medians by Kaplan and Meier {cite('kaplan1958')}, cumulative incidences by Aalen and "
-            f"Johansen {cite('aalen1978')}, log-rank tests {cite('mantel1966')}."
-        )
+        sentences.append(f"Exploratory p values were corrected within families {cite('holm1979')}.")
     if CLUSTERED in {*tests, *tables["margins"]["test"]}:
         sentences.append(
             f"Rates over several axes were compared by McNemar's test for clustered pairs {cite('durkalski2003')}."

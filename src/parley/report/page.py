@@ -30,7 +30,6 @@ from parley.report.sections import all_tables
 from parley.report.warned import warnings
 from parley.study import Study
 from parley.study.frozen import frozen_state
-from parley.study.load import companion_lines
 
 _ENDS = (".csv", ".parquet")  # of the files of a table
 
@@ -58,7 +57,6 @@ def report(study: Study, explored: bool = False) -> Path:
         ],
         made_by=lambda stage: f"parley {stage} {paths.study_argument(study.file)}",
         frozen=frozen_state(study.whole),
-        beside=companion_lines(study.whole),
         boxes=boxes(study, made, all_pairs(made["simulations"], study)),
         differences=largest_differences(made["contrasts"], by, study.game),
         warned=list(warnings(study, made, made_by, left_out)),
@@ -91,7 +89,7 @@ def _tables(study: Study) -> dict[str, pd.DataFrame]:
 
 
 _SHOWN = (
-    *("simulations", "conditions", "rates", "quantities", "questions", "contrasts", "noise", "times", "endings"),
+    *("simulations", "conditions", "rates", "quantities", "questions", "contrasts", "noise"),
     *("reactions", "behaviors", "margins", "players", "achievable", "regret", "decision_rates"),
     *("equal_cost", "votes", "conformity", "forks", "paper"),
 )

@@ -8,7 +8,6 @@ from typing import Any
 import pandas as pd
 
 from parley.analysis.conditions import RATE, outcomes_of
-from parley.analysis.endings import ANY as ANY_ENDING
 from parley.analysis.forks import AS_PARENT, UNCHANGED
 from parley.analysis.paper import paper_lines
 from parley.analysis.rates import all_quantities
@@ -24,7 +23,6 @@ from parley.report.html import (
     ReportLinks,
     Row,
     estimate,
-    interval_text,
     p_column,
     p_text,
     table,
@@ -51,7 +49,6 @@ def all_tables(study: Study, made: Mapping[str, pd.DataFrame], links: ReportLink
         "noise": _noise_table(made["noise"], by, game),
         "margins": margin_table(made["margins"], game),
         "paper": table("paper", [{"line": line} for line in paper_lines(made["paper"], game)], words("what", "line")),
-        "times": time_table(made["times"], by, game),
         "players": player_table(made["players"], by, game),
         "behaviors": behavior_table(made["behaviors"], by, game),
         "reactions": reaction_table(made["reactions"], by, game),
@@ -172,15 +169,6 @@ def contrast_table(contrasts: pd.DataFrame, by: Sequence[str], game: type[Game])
     order = contrasts.sort_values("p", kind="stable", na_position="last").head(MAX_CONTRASTS)
     labels = labels_of(game)
 
-    def what(row: Row) -> str:
-        name = str(row["what"])
-        return "indicators of one condition" if row["kind"] == "comparison" else labels.get(name, name)
-
-    def compared(row: Row) -> str:
-        if row["kind"] == "comparison":
-            return " → ".join(labels.get(name, name) for name in (str(row["from"]), str(row["to"])))
-        return f"{row['axis']}: {row['from']} → {row['to']}"
-
     def pairs(row: Row) -> str:
         sizes = f"{row['simulations_from']}, {row['simulations_to']} unpaired"
         return f"{row['pairs']} pairs" if row["pairs"] else sizes
@@ -202,14 +190,13 @@ def contrast_table(contrasts: pd.DataFrame, by: Sequence[str], game: type[Game])
     return table(
         "contrasts",
         order.to_dict("records"),
-        words("what", what),
-        words("compared", compared),
+        words("what", lambda row: labels.get(row["what"], row["what"])),
+        words("compared", lambda row: f"{row['axis']}: {row['from']} → {row['to']}"),
         HtmlColumn("pairs", pairs, discordant_text),
         HtmlColumn("from → to", partial(values_text, game=game), of_all),
         HtmlColumn("difference", partial(change_text, game=game), noise),
         p_column("p", "p", "test"),
         p_column("p (Holm)", "p_holm"),
-        p_column("p (BH)", "p_bh"),
         by=[axis for axis in by if contrasts[axis].nunique() > 1],
         first=2,
         total=len(contrasts),
@@ -226,9 +213,6 @@ def _noise_table(noise: pd.DataFrame, by: Sequence[str], game: type[Game]) -> Ht
         HtmlColumn("pairs", "pairs"),
         HtmlColumn("again less first", lambda row: f"{100 * row['difference']:+z.0f}"),
         HtmlColumn("noise", lambda row: f"±{100 * row['band']:.0f}"),
-        HtmlColumn(
-            "other answers at temperature 0", lambda row: f"{row['answered_otherwise']} of {row['asked_again']}"
-        ),
         by=by,
     )
 
@@ -270,37 +254,7 @@ def _rates_and_pairs(row: Row) -> str:
     return f"{row['from']} {row['rate_from']:.1%}, {row['value']} {row['rate_value']:.1%}{pairs}"
 
 
-# Times, agreement, reactions
-
-
-def time_table(times: pd.DataFrame, by: Sequence[str], game: type[Game]) -> HtmlTable:
-    """Return the comparisons of times to stop with the smallest p, at most MAX_CONTRASTS, each with its endings."""
-    labels = {outcome.name: outcome.label for outcome in game.outcomes} | {ANY_ENDING: "any"}
-    compared = times.groupby(["axis", "from", "to", *by], sort=False, dropna=False)
-    ranks = {"_p": compared["p"].transform("min"), "_place": compared.ngroup()}
-    order = times.assign(**ranks).sort_values(list(ranks), kind="stable", na_position="last")
-
-    def both(text: Any) -> Any:
-        return lambda row: " → ".join(text(row, end) for end in ("from", "to"))
-
-    def median(row: Row, end: str) -> str:
-        return interval_text((row[f"median_{end}{part}"] for part in ("", "_low", "_high")), ".3g")
-
-    return table(
-        "times",
-        order.head(MAX_CONTRASTS).to_dict("records"),
-        words("compared", lambda row: f"{row['axis']}: {row['from']} → {row['to']}"),
-        words("ended in", lambda row: labels.get(row["ending"], row["ending"])),
-        HtmlColumn("ended", both(lambda row, end: f"{row[f'ended_{end}']} of {row[f'simulations_{end}']}")),
-        HtmlColumn("median rounds", both(median)),
-        HtmlColumn("difference", estimate("difference", "+.3g")),
-        HtmlColumn("ratio", estimate("ratio", ".2g", "ratio_low", "ratio_high")),
-        p_column("p", "p"),
-        p_column("p corrected", "p_holm"),
-        by=[axis for axis in by if times[axis].nunique() > 1],
-        first=1,
-        total=len(times),
-    )
+# Forks, players, reactions
 
 
 def _fork_table(forks: pd.DataFrame, game: type[Game]) -> HtmlTable:

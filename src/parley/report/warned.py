@@ -48,7 +48,6 @@ _NOISE = (
     "{} of {} differences with p below {:.2f} are no larger than what the same seeds, played again, differ by from "
     "themselves."
 )
-_SEEDS = "At temperature 0 one prompt should have one answer: these simulations cannot be repeated by anybody."
 
 
 def warnings(
@@ -76,8 +75,6 @@ def warnings(
     known = known[known["noise"].notna() & (known["p"] < 1 - CONFIDENCE)]
     if below := int((known["difference"].abs() <= known["noise"]).sum()):
         yield "differences below the noise floor", _NOISE.format(below, len(known), 1 - CONFIDENCE), []
-    if lines := short(seeds_lines(made["noise"], study, by)):
-        yield "other answers to the same prompt", _SEEDS, lines
 
 
 def _unplayed(study: Study) -> list[str]:
@@ -104,14 +101,3 @@ def _failed(conditions: pd.DataFrame, by: Sequence[str]) -> list[str]:
             f"{row['failed_replies']} replies, most of them {most} ({row[most]}); what helps: {REMEDIES[most]}"
         )
     return lines
-
-
-def seeds_lines(noise: pd.DataFrame, study: Study, by: Sequence[str]) -> list[str]:
-    """Return the conditions in which a model gave one prompt at temperature 0 two answers."""
-    served = {tuple(c.axes.values()): any(e.is_service for e in c.entries.values()) for c in study.conditions}
-    return [
-        f"{axes_text(dict(zip(by, axes, strict=True)))}: {otherwise} of {asked} requests had another answer: "
-        + ("this service does not honor seeds" if served.get(axes) else "its server depends on the batch")
-        for *key, otherwise, asked in noise[[*by, "answered_otherwise", "asked_again"]].drop_duplicates().values
-        if otherwise and (axes := tuple(key))
-    ]

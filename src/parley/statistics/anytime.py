@@ -1,35 +1,10 @@
 """Limits and p that hold however often one looks, and whatever then decides whether more is played."""
 
-from functools import lru_cache
-
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
 from parley.statistics.stats import CONFIDENCE, Floats
-
-
-@lru_cache(maxsize=100_000)
-def anytime_interval(successes: int, n: int) -> tuple[float, float]:
-    """Return limits of a proportion that hold for all n at once, however it was decided when to stop.
-
-    The confidence sequence of the beta-binomial mixture with a uniform prior (Robbins, Ann. Math. Stat. 41, 1970,
-    p. 1397): all p with (n + 1) * binomial(successes; n, p) > 0.05. By Ville's inequality it misses the true rate at
-    any n with a probability of at most 5%. (nan, nan) for n = 0.
-    """
-    if n == 0:
-        return (np.nan, np.nan)
-    share, least = successes / n, np.log(1 - CONFIDENCE) - np.log(n + 1)
-
-    def above(p: float) -> float:
-        return float(scipy.stats.binom.logpmf(successes, n, p) - least)
-
-    # The logarithm is infinite at 0 and 1, unless that is the share itself.
-    edge = 1e-300
-    low = 0.0 if successes == 0 else scipy.optimize.brentq(above, edge, share, xtol=1e-12)
-    high = 1.0 if successes == n else scipy.optimize.brentq(above, share, 1 - 1e-16, xtol=1e-12)
-    return (float(low), float(high))
-
 
 _NODES, _STEPS = (part / 2 for part in np.polynomial.legendre.leggauss(128))
 _BETS = _NODES + 0.5  # shares of the capital, in (0, 1)

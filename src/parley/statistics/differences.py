@@ -84,8 +84,8 @@ def compare(compared: Sequence[SamplePair], anytime: bool = False) -> pd.DataFra
 
     Rates have McNemar's test, that for clustered pairs where seeds are shared, and without pairs chi-squared (strata:
     Cochran-Mantel-Haenszel); numbers Student's paired t, over the means of seeds where pairs are clustered, and
-    without pairs Welch's (shares: chi-squared, as if they were rates). `p_holm` is corrected within a family. With
-    `anytime` there are also limits and p that hold however often one looks.
+    without pairs Welch's (shares: chi-squared, as if they were rates). `p_holm` is corrected within a family, NaN
+    without one. With `anytime` there are also limits and p that hold however often one looks.
     """
     plain = iter(_rates([each for each in compared if each.kind == RATE and each.clusters is None]))
     rows = []
@@ -99,9 +99,10 @@ def compare(compared: Sequence[SamplePair], anytime: bool = False) -> pd.DataFra
             row |= dict(zip(_ANYTIME, anytime_difference(_by_seed(each), each.most), strict=True))
     keys = list(compared[0].keys) if compared else []
     table = pd.DataFrame(rows, columns=[*keys, *_COLUMNS, *(_ANYTIME if anytime else ())])
-    families = [each.family for each in compared]
-    ps = [name for name in ("p", "anytime_p") if name in table]
-    return table.assign(**{f"{name}_holm": holm_within(table[name], families) for name in ps})
+    families = pd.Series([each.family for each in compared], index=table.index, dtype=object)
+    ps = {name: table[name].astype(float) for name in ("p", "anytime_p") if name in table}
+    corrected = {f"{name}_holm": p.groupby(families, sort=False).transform(stats.holm) for name, p in ps.items()}
+    return table.assign(**corrected)
 
 
 def selected(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
@@ -125,13 +126,6 @@ def beside(
     places = [place for place, each in enumerate(samples) if each is not None]
     compared = compare([each for each in samples if each is not None]).set_index(pd.Index(places, dtype=int))
     return pd.DataFrame(rows).join(compared[list(names)].rename(columns=dict(names)))
-
-
-def holm_within(p: pd.Series, families: Sequence[Hashable]) -> pd.Series:
-    """Return p values corrected by Holm, each over those of its family; NaN without one."""
-    of_family = pd.Series(list[Any](families), index=p.index, dtype=object)
-    corrected: pd.Series = p.astype(float).groupby(of_family, sort=False).transform(stats.holm)
-    return corrected
 
 
 # Rates

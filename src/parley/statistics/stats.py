@@ -300,17 +300,6 @@ def holm(p_values: ArrayLike) -> Floats:
     return adjusted
 
 
-def benjamini_hochberg(p_values: ArrayLike) -> Floats:
-    """Return p values adjusted by Benjamini and Hochberg's step-up method (J. Royal Statistical Society B 57, 1995).
-
-    Of those below 0.05 at most 5% are false on average. NaN stay NaN and do not count.
-    """
-    p = np.asarray(p_values, dtype=float)
-    adjusted, known = np.full(p.shape, np.nan), ~np.isnan(p)
-    adjusted[known] = scipy.stats.false_discovery_control(p[known])
-    return adjusted
-
-
 # What a mean of bounded values can be, whatever their law: limits that few or skewed values do not make too narrow.
 #
 # For a claim that a mean is below c, the values are given random weights, exponential ones, and so is one value more,

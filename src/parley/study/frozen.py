@@ -21,7 +21,7 @@ from parley.files import read_regular, write_atomically
 from parley.identity import digest
 from parley.study.comparisons import question_text
 from parley.study.condition import Simulation
-from parley.study.load import companion_lines, companions, plan_of, run_plan
+from parley.study.load import plan_of, run_plan
 from parley.study.prompt_sent import word_diff
 from parley.study.study import Study
 from parley.text import counted, one_line
@@ -69,17 +69,7 @@ class Frozen(BaseModel):
 
 
 def content_of(study: Study) -> dict[str, Any]:
-    """Return what is frozen of a study, as plain JSON values; not its name, nor the order of its conditions.
-
-    Of each study that it names beside it there is the name, and a hash of the same. Raises UsageError if one of them
-    is not there or does not fit.
-    """
-    beside = {each.kind: [each.study.name, digest(asked_of(each.study))] for each in companions(study)}
-    return asked_of(study) | {"rules": _RULES} | ({"companions": beside} if beside else {})
-
-
-def asked_of(study: Study) -> dict[str, Any]:
-    """Return what is frozen of a study alone: its game, its questions, and identity and seeds of each condition."""
+    """Return what is frozen of a study, as plain JSON values; not its name, nor the order of its conditions."""
     return {
         "game": study.game.name,
         "questions": study.questions_json,
@@ -87,6 +77,7 @@ def asked_of(study: Study) -> dict[str, Any]:
             each.name: [each.identity, len(each.seeds) if isinstance(each.seeds, range) else list(each.seeds)]
             for each in study.conditions
         },
+        "rules": _RULES,
     }
 
 
@@ -139,7 +130,7 @@ def frozen_state(study: Study) -> str:
         frozen, now = read_frozen(study), content_of(study)
     except FileNotFoundError:
         return f"none; parley plan {paths.study_argument(study.file)} --freeze writes one"
-    except (RecordError, UsageError) as error:
+    except RecordError as error:
         return one_line(str(error))
     now["rules"] = frozen.content.get("rules")  # told to people; seeds say what is played
     lacks = frozen_lacks(study)
@@ -199,10 +190,12 @@ def _changes(frozen: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
     if frozen["game"] != now["game"]:
         yield f"game {frozen['game']} -> {now['game']}"
     before, after = ({str(q.get("name")): q for q in part["questions"]} for part in (frozen, now))
-    kinds = _by_change(before, after)
+    kinds = {
+        "added": [name for name in after if name not in before],
+        "removed": [name for name in before if name not in after],
+        "changed": [name for name in after if name in before and after[name] != before[name]],
+    }
     yield from (f"questions {kind}: {', '.join(names)}" for kind, names in kinds.items() if names)
-    beside = _by_change(frozen.get("companions", {}), now.get("companions", {}))
-    yield from (f"companions: {name} {kind}" for kind, names in beside.items() for name in names)
     if list(before) != list(after) and not any(kinds.values()):
         yield "questions in another order"
     old, new = frozen["conditions"], now["conditions"]
@@ -214,15 +207,6 @@ def _changes(frozen: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
         "with other seeds": sum(old[path][1] != new[path][1] for path in both),
     }
     yield from (f"{counted(number, 'condition')} {kind}" for kind, number in counts.items() if number)
-
-
-def _by_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return which keys were added, were removed, and have another value."""
-    return {
-        "added": [name for name in after if name not in before],
-        "removed": [name for name in before if name not in after],
-        "changed": [name for name in after if name in before and after[name] != before[name]],
-    }
 
 
 def _questions(study: Study) -> Iterator[tuple[str, str, list[str]]]:
@@ -257,7 +241,6 @@ def _text(study: Study, frozen: Frozen) -> str:
         parameters=sorted(_chosen(study).items()),
         size=f"{counted(len(study.conditions), 'condition')}, {simulations}",
         conditions={path: _seeds_text(seeds) for path, (_, seeds) in frozen.content["conditions"].items()},
-        beside=companion_lines(study),
         rules=_RULES,
         block=frozen.model_dump_json(indent=1),
     )

@@ -1,11 +1,11 @@
 """A study file becomes a study: checked (`study_file.py`), expanded into conditions (`expand.py`), fit to play.
 
-With the studies that it names beside it, and the plan of a run, by which jobs refuse to run if the study changed.
+With the plan of a run, by which jobs refuse to run if the study changed.
 """
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import astuple, dataclass, fields, replace
 from os.path import exists, lexists
 from pathlib import Path
@@ -26,7 +26,7 @@ from parley.study.expand import NOBODY, Expander, check_one_place
 from parley.study.recorded import Forks
 from parley.study.study import Study
 from parley.study.study_file import SAME, StudyFile
-from parley.text import choose, counted, one_line
+from parley.text import choose, one_line
 from parley.text.yamlfile import check_known, is_slug, load_yaml, validated
 
 
@@ -241,15 +241,7 @@ def _check_paper(study: Study) -> None:
     }
     for index, each in enumerate(study.content.paper):
         place = f"{study.file}: paper[{index}]"
-        if each.question is not None:
-            check_known(f"{place}.question", each.question, [of.name for of in study.content.questions], "question")
-            asked = [of for of in study.comparisons if of.question.name == each.question]
-            if len(asked) > 1:
-                raise UsageError(f"{place}.question: {each.question} compares several; give it two values")
-            if asked[0].share and max(abs(each.value), each.margin or 0) > 1:
-                raise UsageError(f"{place}.difference: {each.value:g}: it and its margin are of shares, at most 1")
-            continue
-        check_known(f"{place}.what", each.what or "", known[each.part], "number of this game")
+        check_known(f"{place}.what", each.what, known[each.part], "number of this game")
         fitting = study.fitting(each.where, f"paper[{index}].where")
         if each.part is None and each.form in ("rate", "count") and each.what not in shares:
             raise UsageError(f"{place}.{each.form}: {each.what} is no rate; give mean")
@@ -259,71 +251,6 @@ def _check_paper(study: Study) -> None:
             raise UsageError(f"{place}.margin: {each.margin:g}: of a share it is at most 1; write 5 points as 0.05")
         if each.part and len(fitting) > study.repeats:
             raise UsageError(f"{place}.where: {len(fitting)} conditions; name the one that its {each.part} is of")
-
-
-# The studies that it names beside it: its noise floor and its positive control
-
-_LABELS = {"noise": "noise floor", "control": "positive control"}
-
-
-@dataclass(frozen=True)
-class Companion:
-    """A study that another one names: as its noise floor (`noise`) or its positive control (`control`)."""
-
-    kind: str
-    study: Study
-
-    def __str__(self) -> str:
-        """Return what it is to the study that names it, its name, and how much it plays."""
-        conditions = self.study.first_repeat.conditions
-        again = f", each seed played {self.study.repeats} times" if self.study.repeats > 1 else ""
-        simulations = sum(len(condition.seeds) for condition in self.study.conditions)
-        played = f"{counted(len(conditions), 'condition')}, {counted(simulations, 'simulation')}"
-        return f"{_LABELS[self.kind]}: {self.study.name} ({played}{again})"
-
-
-def companions(study: Study) -> list[Companion]:
-    """Return the studies that a study names; raises UsageError if one is not there or does not fit."""
-    companions = []
-    for kind, name in study.content.companions:
-        if name is not None:
-            where = f"{study.file}: companions.{kind}: {name}"
-            if name == study.name:
-                raise UsageError(f"{where}: is this study itself; name another one")
-            beside = study.file.with_name(f"{name}.yaml")
-            file = beside if beside.exists() else paths.study_file(name)
-            with located(where):
-                other = load_study(file, study.models_file, needs_weights=False)
-            if problem := next(_misfits(study, kind, other), None):
-                raise UsageError(f"{where}: {problem}")
-            companions.append(Companion(kind, other))
-    return companions
-
-
-def companion_lines(study: Study) -> list[str]:
-    """Return a line for each companion of a study; one that says what is wrong where they cannot be had."""
-    try:
-        return [str(each) for each in companions(study)]
-    except ParleyError as error:
-        return [one_line(str(error).removeprefix(f"{study.file}: "))]
-
-
-def _misfits(study: Study, kind: str, other: Study) -> Iterator[str]:
-    """Yield what is wrong with a companion, and what to do."""
-    if other.game.name != study.game.name:
-        yield f"plays {other.game.name}, and this study {study.game.name}; name a study of the same game"
-    if kind == "control":
-        questions = {question.name for question in study.content.questions}
-        if questions and questions.isdisjoint(question.name for question in other.content.questions):
-            yield f"answers no question of this study; give it one of the same name ({sorted(questions)[0]})"
-        if asked := sorted({model for condition in other.conditions for model in condition.models}):
-            yield f"asks a model ({asked[0]}); a control is scripted, since its answers have to be known"
-        return
-    if other.repeats == 1:
-        yield f"plays no seed again; add to {other.file} repeats: 2"
-    own = {condition.folder for condition in study.first_repeat.conditions}
-    if own.isdisjoint(condition.folder for condition in other.first_repeat.conditions):
-        yield "plays no condition of this study; give it one of the same players, prompt and parameters"
 
 
 # The plan of a run

@@ -28,7 +28,7 @@ from parley.study.condition import (
     check_axis,
 )
 from parley.study.own_prompts import OwnPrompts
-from parley.study.study_file import LEDGER_FORMAT, Companions, StudyFile
+from parley.study.study_file import LEDGER_FORMAT, StudyFile
 from parley.text.yamlfile import check_known
 
 SCRIPTED_SHARD = 500  # simulations: some seconds, so that few starts of a process keep all cores busy
@@ -230,12 +230,10 @@ class Study:
 
     @property
     def shown_besides(self) -> list[Any]:
-        """What is shown that no record has: the numbers of a paper, the studies beside it."""
-        beside = self.content.companions
-        said = [] if beside == Companions() else [beside]
+        """What is shown that no record has: the numbers of a paper, the protocol that games are held against."""
         wanted = [] if self.achievable is None else [self.achievable.identity()]
         paper = [each.model_dump(mode="json", exclude_defaults=True) for each in self.content.paper]
-        return [*paper, *(each.model_dump(mode="json") for each in said), *wanted]
+        return [*paper, *wanted]
 
     @cached_property
     def ledger_plan(self) -> str:

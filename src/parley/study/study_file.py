@@ -138,17 +138,6 @@ class Grid(FileModel):
     seeds: _Seeds | None = Field(default=None, description="Seeds of these conditions; else the study's.")
 
 
-class Companions(FileModel):
-    """Studies beside a study; not part of any identity."""
-
-    noise: Slug | None = Field(
-        default=None, description="The study that is its noise floor: it plays some of its conditions with `repeats`."
-    )
-    control: Slug | None = Field(
-        default=None, description="The study that is its positive control: scripted players whose answers are known."
-    )
-
-
 # An arm, or of independent answers how many they are.
 _Numbered = Annotated[dict[Literal["independent"], _Positive], Field(min_length=1)]
 _Arm = Annotated[Literal["independent", "self_correction", "placebo"] | _Numbered, ByForm()]
@@ -290,17 +279,15 @@ class ForkKeys(FileModel):
 
 
 _Number = Annotated[float, Field(allow_inf_nan=False)]
-_NUMBERS = ("rate", "count", "mean", "most", "difference")  # the forms of a paper's number
+_NUMBERS = ("rate", "count", "mean", "most")  # the forms of a paper's number
 
 
 class PaperNumber(FileModel):
     """A number that a paper gives, to be shown beside the study's own; not part of any identity."""
 
-    what: Slug | None = Field(
-        default=None,
-        description="An outcome, indicator or quantity; a measure of a `round`, a behavior of a `player`.",
+    what: Slug = Field(
+        description="An outcome, indicator or quantity; a measure of a `round`, a behavior of a `player`."
     )
-    question: Slug | None = Field(default=None, description="The question of this study whose `difference` it is.")
     where: dict[str, Any] = Field(
         default_factory=dict, description="Values of axes: the number is over all conditions that have them."
     )
@@ -310,14 +297,13 @@ class PaperNumber(FileModel):
     count: _Count | None = Field(default=None, description="In place of `rate`: in how many games, of `of`.")
     mean: _Number | None = Field(default=None, description="In place of `rate`: a mean.")
     most: _Number | None = Field(default=None, description="In place of `rate`: what no game exceeds.")
-    difference: _Number | None = Field(default=None, description="The second side of a question less the first.")
     of: _Positive | None = Field(default=None, description="Of how many games it is, which gives it an interval.")
     margin: Annotated[_Number, Field(gt=0)] | None = Field(default=None, description="Half of its 95% interval.")
     source: str = Field(default="", max_length=200, description="Where the paper says so.")
 
     @property
     def form(self) -> str:
-        """Which of its forms the number has: `rate`, `count`, `mean`, `most` or `difference`."""
+        """Which of its forms the number has: `rate`, `count`, `mean` or `most`."""
         return next(name for name in _NUMBERS if getattr(self, name) is not None)
 
     @property
@@ -333,7 +319,7 @@ class PaperNumber(FileModel):
     @property
     def is_mean(self) -> bool:
         """Whether it is a rate or mean of whole games."""
-        return self.what is not None and self.part is None and self.form != "most"
+        return self.part is None and self.form != "most"
 
     @model_validator(mode="after")
     def _one_number(self) -> "PaperNumber":
@@ -342,9 +328,6 @@ class PaperNumber(FileModel):
             raise ValueError(f"{(given or ['rate'])[-1]}: give one of {', '.join(_NUMBERS)}")
         if self.count is not None and self.count > (self.of or -1):
             raise ValueError("count: say of how many games it is, no fewer than it, as in {count: 13, of: 25}")
-        about = "question" if self.difference is not None else "what"
-        if getattr(self, about) is None or (self.what is not None and self.question is not None):
-            raise ValueError(f"{about}: needed with {given[0]}; a question has a difference, all else has what")
         return self
 
 
@@ -383,11 +366,6 @@ class StudyFile(FileModel):
         max_length=100,
         description="What the study is to answer: comparisons whose p are corrected together, and for which "
         "`parley plan` says how many seeds they take. Not part of the identity.",
-    )
-    companions: Companions = Field(
-        default=Companions(),
-        description="Studies of the same game beside it, by name: its noise floor and its positive control. They are "
-        "looked for beside this file, then in config/, and frozen with it. Not part of the identity.",
     )
     compare_with: Listed[_Arm] | None = Field(
         default=None,

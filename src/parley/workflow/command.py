@@ -65,7 +65,7 @@ _ROUNDS = ("max_rounds", "rounds", "turns")  # parameters of games, of which eac
 
 
 def write_smaller(study: "Study", seeds: int | None, rounds: int | None) -> Path:
-    """Write a study of at most so many seeds and rounds beside a study, without its companions; return its file.
+    """Write a study of at most so many seeds and rounds beside a study; return its file.
 
     Raises UsageError for forks, rounds that a game does not count, and a file of that name which somebody else wrote.
     """
@@ -78,7 +78,6 @@ def write_smaller(study: "Study", seeds: int | None, rounds: int | None) -> Path
     if os.path.lexists(file) and not read_regular(file).startswith(_MADE_BY.encode()):
         raise UsageError(f"{file}: exists already, and `parley run` did not write it; give it another name (mv)")
     content = load_yaml(study.file)
-    content.pop("companions", None)  # which play other conditions
     content["title"] = f"{study.title[:150]} ({', '.join(f'{option}: {number}' for option, number in given.items())})"
     if seeds is not None:
         _fewer_seeds(content, seeds)

@@ -21,7 +21,7 @@ from parley.play.pausing import clear_pauses
 from parley.play.record_store import recall_left_out
 from parley.study import Study, load_study
 from parley.study.frozen import report_plan
-from parley.study.load import RunPlan, changed_since, check_alone, companions, plan_of, require_plan, run_plan
+from parley.study.load import RunPlan, changed_since, check_alone, plan_of, require_plan, run_plan
 from parley.text import one_line
 from parley.workflow.run_log import announce, follow, show_log
 from parley.workflow.slurm import asked_lines, refusal_line, wait_for_former_jobs
@@ -82,7 +82,6 @@ def begin(workflow: Any, config: Mapping[str, Any]) -> Run:
         if workflow.is_main_process:
             check_alone(study.file)
             check_parents(study)
-            companions(study)  # one that does not fit is told before anything is played
             if line := recall_left_out(study):
                 print(f"parley: warning: {line}", file=sys.stderr)
             atexit.register(_say_end, workflow, study, Path.cwd())  # below all else

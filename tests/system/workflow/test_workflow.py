@@ -81,7 +81,8 @@ def planned_jobs() -> dict[str, int]:
 
 
 def test_a_damaged_record_is_left_out_and_said_again_until_it_is_deleted_and_played(played: Study) -> None:
-    bad = next(played.simulations()).record("small")
+    damaged = next(played.simulations())
+    bad = damaged.record("small")
     edit(bad, lambda rows: rows[-1].update(text="{}"))
     for stage in ("tables", "figures", "report", "view"):  # none of which was made before the damage
         shutil.rmtree(paths.stamp("small", stage, "").parent)
@@ -89,7 +90,7 @@ def test_a_damaged_record_is_left_out_and_said_again_until_it_is_deleted_and_pla
     assert made.returncode == 0, made.stderr
     assert f"warning: the tables leave out 1 damaged record: {bad}: " in made.stderr
     assert "WARNING: damaged records are left out" in paths.report("small").read_text()
-    assert str(bad) not in set(pd.read_parquet(paths.table("small", "manifest", ".parquet"))["path"])
+    assert damaged.id not in set(pd.read_parquet(paths.table("small", "simulations", ".parquet"))["id"])
 
     again = snakemake("--dry-run", "--config", "study=small.yaml")
     assert f"parley: warning: the tables leave out 1 damaged record: {bad}: " in again.stderr

@@ -13,7 +13,6 @@ from typing import Any
 from parley.games.consensus.achievable import ACHIEVABLE
 from parley.games.consensus.parameters import ConsensusParameters, ConsensusRound, Value, in_hull
 from parley.games.evidence import (
-    ENDINGS,
     OUTCOME_RATES,
     OUTCOMES_BY_BYZANTINE,
     Evidence,
@@ -105,7 +104,6 @@ FIGURES = (
         "ones, beside the best known protocol with the same values, network, deadline and adversaries.",
         x="b",
     ),
-    ENDINGS,
     FigureSpec(
         name="trajectories",
         kind="trajectories",

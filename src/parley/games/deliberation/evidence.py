@@ -16,7 +16,6 @@ from parley.games.deliberation.parameters import (
     value_text,
 )
 from parley.games.evidence import (
-    ENDINGS,
     OUTCOMES_BY_BYZANTINE,
     Evidence,
     FigureSpec,
@@ -112,16 +111,11 @@ MEASURES = (
     Measure("confidence", "confidence in the policies accepted", carried=True),
 )
 
-# They are compared with what deliberation adds, and with what unanimity costs.
 INDICATORS = (
-    Indicator("single_correct", "one agent's first answer is right", compared_with=("consensus_correct",)),
+    Indicator("single_correct", "one agent's first answer is right"),
     Indicator("single_correct_strict", "the same, its number read as strict", contrasted=False),
     Indicator("single_correct_flexible", "the same, its number read as flexible", contrasted=False),
-    Indicator(
-        "first_majority_correct_honest",
-        "majority vote of honest first answers is right",
-        compared_with=("consensus_correct", "last_majority_correct_honest"),
-    ),
+    Indicator("first_majority_correct_honest", "majority vote of honest first answers is right"),
     Indicator("last_majority_correct_honest", "majority vote of honest last answers is right"),
     # With adversaries among the voters; without any they say the same as those of honest agents.
     Indicator("first_majority_correct", "majority vote of all first answers is right", contrasted=False),
@@ -236,7 +230,6 @@ FIGURES = (
         "those they heard held it, and of right answers that were so given up for a wrong one.",
         x="others who hold it",
     ),
-    ENDINGS,
     OUTCOMES_BY_BYZANTINE,
 )
 

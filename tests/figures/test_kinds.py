@@ -1,7 +1,5 @@
 """Figures of shares by threshold and of noise: what they show and leave out."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from matplotlib.collections import LineCollection

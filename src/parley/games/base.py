@@ -61,13 +61,12 @@ class Outcome:
 class BestKnown:
     """The best protocol that is known for the seats of a game, and what theory promises of it there.
 
-    `promises` are names of `Evidence.achievable`, `why` says in a sentence what holds. `changes` are parameters of the
-    game that the protocol needs otherwise, such as longer messages.
+    `promises` are names of `Evidence.achievable`. `changes` are parameters of the game that the protocol needs
+    otherwise, such as longer messages.
     """
 
     policy: ChosenPolicy
     promises: frozenset[str]
-    why: str
     changes: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -314,7 +314,7 @@ def seats_of(
     groups: Sequence[Group],
     prompt: str,
     seed: int,
-    seating: "ImportedSeating | None" = None,
+    seating: "ImportedSeating | None",
 ) -> tuple[tuple[Seat, ...], Network | None]:
     """Return who sits where in a game (`new_game`), and its network if that was needed to know."""
     if unknown := {group.role for group in groups} - set(game.roles):

@@ -175,7 +175,7 @@ FORMS = [  # a message, its finish reason, and the text, the thought and the fai
 ]  # fmt: skip
 
 
-@pytest.mark.promise("Thoughts, parts, calls of tools and refusals are told apart, however a service sends them.")
+@pytest.mark.promise("Thoughts, parts, calls of tools and refusals are told apart.")
 def test_replies_by_form(server: StandInService) -> None:
     for message, ended, text, thought, failure in FORMS:
         choice = {"message": message, **({} if ended is None else {"finish_reason": ended})}

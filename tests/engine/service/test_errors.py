@@ -218,10 +218,14 @@ FORMS = [  # a message, its finish reason, and the text, the thought and the fai
     ({"content": '<think>a</think>{"x": "</think>"}'}, "stop", '{"x": "</think>"}', "a", "invalid_json"),
     *(({"content": f"{begin}{THOUGHT}{end}a"}, "stop", "a", THOUGHT, "invalid_json") for begin, end in (
         ("<thought>", "</thought>"), ("<thinking>", "</thinking>"), ("[THINK]", "[/THINK]"), ("", "</think>"))),
+    ({"content": [{"text": "a"}]}, "stop", "a", None, "invalid_json"),  # Bedrock
     (None, "content_filter: PROHIBITED_CONTENT", "", None, "refused"),  # Gemini
+    ({"content": ""}, "function_call_filter: MALFORMED_FUNCTION_CALL", "", None, "tool_call"),  # Gemini
+    ({"content": "a"}, "MAX_TOKENS", "a", None, "length"),
     ({"content": "a"}, "length", "a", None, "length"),
+    ({"content": "a"}, "model_length", "a", None, "length"),  # Mistral
     ({"content": PADDED}, "length", PADDED, None, "white_space"),  # llama.cpp and others, with json_object
-    ({"content": ""}, "SAFETY", "", None, "invalid_json"),
+    ({"content": ""}, "SAFETY", "", None, "refused"),
     ({"content": "a"}, None, "a", None, "invalid_json"),
     ({"content": {"value": 5}}, "stop", "", None, "invalid_json"),
 ]  # fmt: skip

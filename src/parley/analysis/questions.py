@@ -56,7 +56,7 @@ _MOST_MISSING = 0.05  # share of the planned pairs beyond which bounds are said
 
 @dataclass(frozen=True)
 class Pairs:
-    """What the pairs of simulations of a comparison have, over all strata: rates as 1 and 0, of forks their means.
+    """What the pairs of simulations of a comparison have, over all strata: rates as 1 and 0, or their means.
 
     Each of the `strata` counts as much, however many pairs it has.
     """

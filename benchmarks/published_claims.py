@@ -77,7 +77,7 @@ def _in(of: tuple[Any, ...], topology: str = "complete") -> tuple[Any, ...]:
 
 def _played(study: str) -> dict[tuple[Any, ...], dict[int, PlayedGame]]:
     """Return the games of four players of the paper's runs by axes and seed."""
-    records = read_records(load_study(paths.study_file(study))).first_repeat
+    records = read_records(load_study(paths.study_file(study))).shown
     found: dict[tuple[Any, ...], dict[int, PlayedGame]] = {}
     for game in played_games(records):
         axes = game.simulation.condition.axes

@@ -158,7 +158,7 @@ def test_what_one_agent_says_instead_is_compared_with_games_in_which_all_else_of
 def test_limits_of_what_a_change_does_hold_where_it_turns_a_few_games() -> None:
     for case, truth, values in coverage.repeated(8, 120, np.random.default_rng(1)):
         if "98%" in case:
-            pairs = [SamplePair({}, np.zeros(8), row, SHARE, of_repeats=True) for row in values]
+            pairs = [SamplePair({}, np.zeros(8), row, SHARE, flips_signs=True) for row in values]
             limits = compare(pairs)[["low", "high"]].to_numpy()
             assert ((limits[:, 0] <= truth) & (truth <= limits[:, 1])).mean() > 0.93, case  # t: 55 to 85%
 

@@ -94,7 +94,7 @@ def test_any_repeat_of_a_fork_that_was_there_at_the_freeze_came_before_it(study_
         place.parent.mkdir(parents=True, exist_ok=True)
         place.touch()
     write_frozen(forks)
-    [said] = registrations(games(forks.first_repeat), forks)
+    [said] = registrations(games(forks.shown), forks)
     assert said.registered == "frozen after 8 of 8 games: exploratory"
 
 
@@ -135,7 +135,7 @@ def test_playing_seeds_again_to_measure_noise_changes_nothing(study_factory: Stu
         Path("small.frozen.md").unlink(missing_ok=True)
         write_frozen(study)
         again = study_factory(grid, questions=[ASKED], repeats=now)
-        rows = games(again.first_repeat)
+        rows = games(again.shown)
         assert told(again, rows) == "confirmatory, frozen before the first of 24 games"
 
 

@@ -36,7 +36,7 @@ def pale_bars(figure: list[Figure]) -> list[float]:
 def test_a_pale_bar_is_as_high_as_the_band() -> None:
     grid = {"model": "random", "n": [5, 6]}
     study = study_of(grid, seeds=8, repeats=2, parameters={"max_rounds": 6}, name="noise")
-    figure = pages_of(played(study).first_repeat, "outcome_rates")
+    figure = pages_of(played(study).shown, "outcome_rates")
     assert "Pale bars: how far from the point the same seeds come" in text_of(figure)
     conditions, noise = read_table(study.name, "conditions"), read_table(study.name, "noise")
     expected = []

@@ -234,6 +234,6 @@ def test_without_questions_what_differs_most_is_told() -> None:
 def test_links_of_a_study_with_repeats_lead_to_what_is_counted() -> None:
     study = study_of({"model": "random"}, seeds=2, repeats=2, name="repeated")
     values = list(study.conditions[0].axes.values())
-    tables = study.first_repeat  # tables and figures count nothing else
+    tables = study.shown  # tables and figures count nothing else
     for address in (ReportLinks(study, planned=True).simulations(values), linker(tables)({})):
         assert "axis.repeat=0" in str(address)

@@ -63,7 +63,7 @@ def test_seeds_signs_and_any_time() -> None:
     assert (rate["test"], number["test"]) == (CLUSTERED, "t by seed")
     assert number["high"] <= 1
     assert rate["anytime_p"] == anytime_difference(np.full(4, 0.5))[2]
-    [signs] = compare([SamplePair({}, NO, HALF, NUMBER, of_repeats=True)]).to_dict("records")
+    [signs] = compare([SamplePair({}, NO, HALF, NUMBER, flips_signs=True)]).to_dict("records")
     assert signs["p"] == sign_flip(HALF)
 
 

@@ -19,7 +19,7 @@ def test_the_first_repeat_is_what_a_study_without_repeats_plays(study_factory: S
     every = list(repeated.simulations())
     assert [s.id for s in every if not s.condition.repeat] == [s.id for s in once]
     assert len({s.id for s in every}) == len({s.record("small") for s in every}) == 6
-    assert list(repeated.first_repeat.simulations()) == [s for s in every if not s.condition.repeat]
+    assert list(repeated.shown.simulations()) == [s for s in every if not s.condition.repeat]
 
 
 def test_a_repeat_is_dealt_the_same_and_samples_anew(study_factory: StudyFactory) -> None:

@@ -20,7 +20,7 @@ rule summarize:
             for name in table_names()
             if name not in ("simulations", "conditions")
         ],
-        metrics=[str(paths.metric("{study}", c.name)) for c in STUDY.first_repeat.conditions],
+        metrics=[str(paths.metric("{study}", c.name)) for c in STUDY.shown.conditions],
     log:
         str(paths.log("{study}", "summarize")),
     benchmark:

@@ -19,7 +19,6 @@ from parley.analysis.simulations import PlayedGame, simulation_table
 from parley.analysis.tables import names_of
 from parley.games.base import Game
 from parley.play.record import peek_summary
-from parley.play.record_store import UsableRecords
 from parley.statistics.differences import MEANS, NO_PAIRS, NUMBER, RATE, SHARE, TESTED, SamplePair, compare, selected
 from parley.statistics.stats import CONFIDENCE, Floats
 from parley.study import Study
@@ -34,16 +33,19 @@ _KEY = ["_point", "_change", "_parent"]  # columns
 _Repeats = Mapping[tuple[str, str], Mapping[str, Floats]]  # by point, change and parent, what is known of the repeats
 
 
-def fork_tables(records: UsableRecords, by: Sequence[str], game: type[Game]) -> dict[str, pd.DataFrame]:
+def fork_tables(
+    simulations: Sequence[Simulation], rows: pd.DataFrame, by: Sequence[str], game: type[Game]
+) -> dict[str, pd.DataFrame]:
     """Return the tables `forks` (a row per point, change and what is compared) and `influences` (also per parent).
 
-    No rows for studies that have no forks. Raises RecordError if the record of a parent cannot be read.
+    `rows` is the table of these simulations. Both are empty for studies that have no forks. Raises RecordError if the
+    record of a parent cannot be read.
     """
     names = {name: names_of(name, by, game) for name in ("forks", "influences")}
-    forks = [(each, each.parent, each.condition.axes) for each in records.simulations if each.parent is not None]
+    forks = [(each, each.parent, each.condition.axes) for each in simulations if each.parent is not None]
     if not forks:
         return {name: pd.DataFrame(columns=columns) for name, columns in names.items()}
-    rows = simulation_table([PlayedGame(*both) for both in zip(records.simulations, records.summaries, strict=True)])
+    rows = rows.copy()
     rows[_KEY] = [(str(axes["at"]), str(axes["change"]), parent.digest) for _, parent, axes in forks]
     parents = {parent.digest: (each.before, parent.record) for each, parent, _ in forks}
     before = simulation_table([PlayedGame(game, peek_summary(record)) for game, record in parents.values()])
@@ -96,7 +98,7 @@ def _samples(rows: pd.DataFrame, game: type[Game]) -> Iterator[SamplePair]:
             }
             family = None if change in UNCHANGED else (kind, what)  # what is unchanged is tested against nothing
             yield SamplePair(
-                keys, x, y, SHARE if share else NUMBER, family=family, without_pairs=MEANS, of_repeats=True
+                keys, x, y, SHARE if share else NUMBER, family=family, without_pairs=MEANS, flips_signs=True
             )
 
 

@@ -56,7 +56,7 @@ _MOST_MISSING = 0.05  # share of the planned pairs beyond which bounds are said
 
 @dataclass(frozen=True)
 class Pairs:
-    """What the pairs of simulations of a comparison have, over all strata: rates as 1 and 0, of forks their means.
+    """What the pairs of simulations of a comparison have, over all strata: rates as 1 and 0, or their means.
 
     Each of the `strata` counts as much, however many pairs it has.
     """
@@ -134,7 +134,6 @@ def _stratum(comparison: Comparison, conditions: Sequence[Condition], groups: An
         return np.empty(0), np.empty(0), np.empty(0, dtype=np.int64), np.empty((2, 0), object)
     looked_at = list(zip(comparison.kinds, comparison.outcomes, strict=True))
     what = [looked_at[0], *looked_at[1:] * (len(sides) - 1)]
-    # Forks of one game are repeats within the pair.
     by_side = [
         side[["seed", "id"]]
         .assign(value=rounds_until(side, name, comparison.never) if kind == "time" else values_of(side, kind, name))
@@ -183,7 +182,7 @@ def _samples(comparison: Comparison, pairs: Pairs) -> SamplePair:
     clusters = Clusters(pairs.seeds, pairs.strata) if pooled else None
     most = most_of(comparison)
     return SamplePair(
-        about, pairs.first, pairs.second, kind, clusters=clusters, most=most, of_repeats=comparison.averaged
+        about, pairs.first, pairs.second, kind, clusters=clusters, most=most, flips_signs=comparison.averaged
     )
 
 

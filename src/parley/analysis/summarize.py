@@ -45,7 +45,7 @@ def summarize(study: Study, strict: bool = False, processes: int = 1) -> pd.Data
     any cannot.
     """
     study = played_part(study)
-    first = study.first_repeat
+    first = study.shown
 
     def take(from_traces: FromTraces) -> None:
         write_turns(first, from_traces.read(partial(turn_piece, first), processes))
@@ -54,7 +54,7 @@ def summarize(study: Study, strict: bool = False, processes: int = 1) -> pd.Data
     conditions = tables["conditions"]
     for name, table in tables.items():
         write_table(table, study, name)
-    write_metrics(records.first_repeat.study, conditions, tables["rates"], study.whole.first_repeat)
+    write_metrics(records.shown.study, conditions, tables["rates"], study.whole.shown)
     write_conditions(study.whole)
     if study.part_of is None:  # nobody plays it
         remove_empty_below(paths.journals(study.name))
@@ -84,25 +84,27 @@ def _tables(
 ) -> tuple[UsableRecords, dict[str, pd.DataFrame]]:
     """Return the records of which all could be taken from the traces, and the tables; raises as `summarize`."""
     while True:
-        games = played_games(records.first_repeat)
-        from_traces = FromTraces(records.first_repeat.study, games)
+        games = played_games(records.shown)
+        from_traces = FromTraces(records.shown.study, games)
         try:
             take(from_traces)
             break
         except ImpossibleTracesError as error:
             records = records.without(error.problems, strict)
-    played, by, game = records.first_repeat.study, study.axes, study.game
+    played, by, game = records.shown.study, study.axes, study.game
     rows = simulation_table(games)
+    every = rows if records.shown is records else simulation_table(played_games(records))
     impossible = impossible_outcomes(played, rows)
     conditions = condition_table(rows, by, game, impossible)
     there, planned = ({each.name: len(each.seeds) for each in of.conditions} for of in (study, study.whole))
     conditions["left_out"] = [there[each.name] - len(each.seeds) for each in played.conditions]
     conditions["planned"] = [planned[each.name] for each in played.conditions]
     asked = known = from_traces.asked(rows)
-    again = _again(records, rows)
+    repeats = [simulation.condition.repeat or 0 for simulation in records.simulations]
+    again = every.assign(**{REPEAT: repeats})
     if study.parents:  # their repeats are all of one recorded game
         asked = pd.concat([asked, again[again[REPEAT] > 0]])
-    noise = noise_table(again, by, game)
+    noise = noise_table(again if any(repeats) else again[:0], by, game)
     questions = with_registration(question_table(asked, study), rows, study)
     of_traces = from_traces.tables()
     return records, {
@@ -116,17 +118,9 @@ def _tables(
         "margins": margin_table(rows, by, game, impossible),
         "paper": paper_table(study, rows, {**of_traces, "questions": questions}, impossible),
         "noise": noise,
-        **fork_tables(records, by, game),
+        **fork_tables(records.simulations, every, by, game),
         "questions": questions,
     }
-
-
-def _again(records: UsableRecords, first: pd.DataFrame) -> pd.DataFrame:
-    """Return the table of all simulations, with their repeat; no rows of the `first` if nothing was played again."""
-    repeats = [simulation.condition.repeat or 0 for simulation in records.simulations]
-    if not any(repeats):
-        return first.iloc[:0].assign(**{REPEAT: 0})
-    return simulation_table(played_games(records)).assign(**{REPEAT: repeats})
 
 
 # What DVC compares between commits. `dvc metrics show` prints a row per file: a file per condition makes a table.

@@ -44,13 +44,13 @@ class Results(Shown):
     """
 
     def __init__(self, study: Study, root: Path) -> None:
-        self._planned = study.first_repeat
+        self._planned = study.shown
         self._root = root
         self._reported: set[Path] = set()  # records of which a warning said that they are left out
         there = played_part(study)
         self._is_current = tables_are_current(there)
         self._whole = usable_part(there) if self._is_current else there  # with what is played again
-        self._study = self._whole.first_repeat
+        self._study = self._whole.shown
 
     @property
     def attempts(self) -> pd.DataFrame:
@@ -172,7 +172,7 @@ class Results(Shown):
             raise UsageError(f"{one_line(str(name), 60)!r}: no figure of this study; {choose(name, self.figures)}")
         spec = next(spec for spec in self._planned.figures if spec.name == name)
         with paths.rooted(self._root), own_style(Look(width, for_paper)):
-            study = self._study if self._is_current else self._usable.first_repeat.study
+            study = self._study if self._is_current else self._usable.shown.study
             drawn = draw(study, spec, self._table)
         if not 1 <= page <= len(drawn):
             raise UsageError(f"{name}: page {page}: it has {counted(len(drawn), 'page')}")
@@ -215,7 +215,7 @@ class Results(Shown):
 
     @cached_property
     def _made_simulations(self) -> pd.DataFrame:
-        return simulation_table(played_games(self._usable.first_repeat))
+        return simulation_table(played_games(self._usable.shown))
 
     def _table(self, name: str) -> pd.DataFrame:
         if name not in self.tables:
@@ -223,7 +223,7 @@ class Results(Shown):
         if self._is_current or name == LEDGER:
             return read_table(self._study.name, name)
         if name == TURNS:
-            games = played_games(self._usable.first_repeat)
+            games = played_games(self._usable.shown)
             turns: pd.DataFrame = turn_table(self._study, recorded(self._study, games)).to_pandas()
             return turns
         made = self._made_simulations if name == "simulations" else self._made[name]

@@ -40,7 +40,7 @@ class Study(Shown):
     """
 
     def __init__(self, study: CheckedStudy, root: Path) -> None:
-        self._whole, self._study = study, study.first_repeat
+        self._whole, self._study = study, study.shown
         self._root = root
         self.name, self.title, self.game = study.name, study.title, study.game.name
 

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from parley import __version__, paths
-from parley.analysis.contrasts import REPEAT
 from parley.analysis.planning import PILOT
 from parley.analysis.rates import values_of
 from parley.analysis.simulations import PlayedGame, simulation_row
@@ -42,7 +41,6 @@ def _rows(study: Study) -> pd.DataFrame:
     records = read_records(played_part(study))
     games = played_games(records)
     rows = pd.DataFrame([simulation_row(each.simulation, each.summary) for each in games])
-    rows[REPEAT] = [each.simulation.condition.repeat or 0 for each in games]
     rows = with_shares_of_replies(rows)
     if study.repeats > 1:
         return rows.assign(same_end=same_end(rows, study.repeats))

@@ -37,7 +37,7 @@ def figures(study: Study, processes: int = 1, look: Look | None = None) -> list[
     default, all of it goes to a folder of its own. Raises RecordError if the tables or a record are missing, or the
     disk refuses.
     """
-    drawn, look = usable_part(study).first_repeat, look or Look()
+    drawn, look = usable_part(study).shown, look or Look()
     listed = paths.figure_list(study.name, printed=look != Look())
     gc.freeze()  # what is there stays: looking for garbage among it took a twelfth of the time
     written = list(forked_map(lambda spec: _written(drawn, spec, look, listed.parent), study.figures, processes))

@@ -105,7 +105,7 @@ class Game(ABC, Generic[P]):
     read_texts: ClassVar[frozenset[str]] = frozenset()  # texts of replies that decide how the game goes on
     prompts: ClassVar[Prompts[Any]] = Prompts()
     evidence: ClassVar[Evidence[Any]] = Evidence()
-    begun: "tuple[Game[P], Point] | None" = None  # the game that it goes on from a point, where it is a fork
+    begun: "tuple[Game[P], Point] | None" = None  # the game that it goes on from, at this point
 
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)

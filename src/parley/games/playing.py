@@ -1,4 +1,4 @@
-"""How a game is played: asks that have two steps become two, and a fork goes on otherwise from a point.
+"""How a game is played: asks that have two steps become two, and one may go on otherwise from a point.
 
 With `two_steps` an agent is first asked for free text, then, in the same chat, for JSON with the other fields. Each
 step is an ask of its own with its own retries, so journal, record and replay know nothing of it. What was written
@@ -6,7 +6,7 @@ freely becomes the free field of the reply, cut to its length. A first step that
 as it came. One that is refused or empty fails: the reply has its failure, and there is no second step.
 
 With `memory: chat` what an agent was asked before stands before each question, with its replies as they came. What
-could not be used is left out, question and all: so is a reply that a fork silences.
+could not be used is left out, question and all: so is a reply that was silenced.
 """
 
 from collections import defaultdict
@@ -120,17 +120,15 @@ Turns = Sequence[tuple[str, str]]  # by role: a question ("user"), then its repl
 def _remembering(game: Game, tokens: int) -> Playing:
     """Play a game with the chat of each agent up to now before what it is asked; rules read none.
 
-    In a fork it is what was asked and said in the seat before the point, whoever sat there.
+    Of one that goes on from a point it is what was asked and said in the seat before, whoever sat there.
     """
     steps, chats = _stepping(game), defaultdict[str, list[tuple[str, str]]](list)
-    games = [game]
-    while games[0].begun is not None:
-        games.insert(0, games[0].begun[0])
+    sitting, point = game.begun or (game, None)
     asks = next(steps)
     while True:
-        while len(games) > 1 and games[1].begun and any(games[1].begun[1].is_of(ask.round, ask.phase) for ask in asks):
-            games.pop(0)
-        reading = {seat.name for seat in games[0].seats if seat.policy.rule is None}
+        if point and any(point.is_of(ask.round, ask.phase) for ask in asks):
+            sitting, point = game, None
+        reading = {seat.name for seat in sitting.seats if seat.policy.rule is None}
         replies = yield [_reminded(ask, chats[ask.agent], tokens) if ask.agent in reading else ask for ask in asks]
         for ask, reply in zip(asks, replies, strict=True):
             if reply.value is not None:

@@ -12,15 +12,13 @@ from parley.play.journal import Entry
 from parley.play.record import read_record
 from parley.play.replay import RecordedPolicy, replay
 from parley.play.runner import Exchange
-from parley.policies import CHANGED, FIRST_STEP, GIVEN, Ask, Completion, Policy
+from parley.policies import CHANGED, FIRST_STEP, GIVEN, SILENCED, Ask, Completion, Policy
 from parley.policies.kinds import IMPORTED
 from parley.policies.reply_text import read_reply
 from parley.study import Study
 from parley.study.condition import Simulation
 from parley.study.study_file import ALL, Change
 from parley.text import counted, one_line
-
-SILENCED = "silenced"  # the finish reason of what a change leaves out
 
 
 def forked_policies(simulation: Simulation, policies: Mapping[str, Policy]) -> dict[str, Policy]:

@@ -71,7 +71,7 @@ class Entry:
     system_fingerprint: str | None = None
     reasoning: str | None = None
     reasoning_tokens: _Count | None = None
-    given: str | None = None  # of a fork: "parent" or "change", whose reply it is; None of what was asked for
+    given: str | None = None  # "parent" or "change", whose reply it is; None of what was asked for
     sent: str | None = None  # what left in place of the game's question, as JSON (`requests_json`)
 
     @property

@@ -61,9 +61,9 @@ class UsableRecords:
         return [self.by_path[each.record(self.study.name)] for each in self.simulations]
 
     @cached_property
-    def first_repeat(self) -> "UsableRecords":
-        """Those of `Study.first_repeat`; what is left out stays. Raises RecordError for none."""
-        first = self.study.first_repeat
+    def shown(self) -> "UsableRecords":
+        """Those of `Study.shown`; what is left out stays. Raises RecordError for none."""
+        first = self.study.shown
         if not first.conditions:
             again = f"run: parley run {paths.study_command(self.study.file)}"
             raise RecordError(f"{self.study.name}: only repeats can be used, and no first game of theirs; {again}")

@@ -272,9 +272,7 @@ async def play_simulation(
         for text in provenance_warnings({"engines": provenances}):
             _log.warning("%s", text)
         of_groups = [policy_of(group.player, engines) for group in simulation.condition.groups]
-        policies = {seat.name: of_groups[seat.group] for seat in game.seats}
-        if simulation.parent is not None:
-            policies = forked_policies(simulation, policies)
+        policies = forked_policies(simulation, {seat.name: of_groups[seat.group] for seat in game.seats})
         played = await play_async(simulation.id, game, policies, journal, watchers)
     return played, provenances
 

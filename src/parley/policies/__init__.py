@@ -37,7 +37,8 @@ PROMPT_TOO_LONG, THOUGHT_ONLY, THOUGHT_CUT_OFF, TOOL_CALL, NO_TOOL_CALL, WHITE_S
     "no_schema",
 )
 
-GIVEN, CHANGED = "parent", "change"  # of a fork: a reply of the recorded game, and one that the change gave
+GIVEN, CHANGED = "parent", "change"  # where a reply is from that nobody was asked for: a recorded game, or a change
+SILENCED = "silenced"  # the finish reason of one that a change leaves out
 FIRST_STEP = "_think"  # what the phase of the first of two steps is called besides
 # How a study asks for replies. An ask's own format may also be the first of two steps: "free".
 ReplyFormat = Literal["json", "text", "two_steps"]

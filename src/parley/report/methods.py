@@ -129,7 +129,7 @@ def _game(study: Study, conditions: pd.DataFrame, cite: Citations) -> str:
 
 
 def _players(study: Study) -> str:
-    conditions = study.first_repeat.conditions
+    conditions = study.shown.conditions
     labels = dict.fromkeys(f"{g.role} agents: {g.player.label}" for c in conditions for g in c.groups)
     used = models_used(study, {})
     models = [f"{name} is {_model(study.models[name])}" for name, _ in used]
@@ -251,7 +251,7 @@ def facts(study: Study) -> list[tuple[str, str]]:
 
 
 def _seeds(study: Study) -> str:
-    counts = Counter(_seeds_text(condition.seeds) for condition in study.first_repeat.conditions)
+    counts = Counter(_seeds_text(condition.seeds) for condition in study.shown.conditions)
     return "; ".join(f"{text} ({counted(number, 'condition')})" for text, number in counts.items())
 
 

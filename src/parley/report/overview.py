@@ -35,13 +35,13 @@ def played_sentences(study: Study, simulations: pd.DataFrame) -> str:
         by.append(f"{scripted.sum():,} by scripts ({', '.join(names[:_MAX_SCRIPTS])}{others})")
     days = sorted({day[:10] for day in simulations["started"] if day})
     when = f" ({' to '.join(dict.fromkeys([days[0], days[-1]]))})" if days else ""
-    played = f"{counted(len(simulations), 'game')} in {counted(len(study.first_repeat.conditions), 'condition')}"
+    played = f"{counted(len(simulations), 'game')} in {counted(len(study.shown.conditions), 'condition')}"
     return f"{study.game.does} {played} were played{when}: {', '.join(by)}. {study.shortfall}".strip()
 
 
 def study_sentence(study: Study, conditions: pd.DataFrame) -> str:
     """Return the study in a sentence: the game, its conditions and what they vary, and what all have in common."""
-    first = study.first_repeat.conditions
+    first = study.shown.conditions
     values = {axis: list(dict.fromkeys(str(each.axes[axis]) for each in first)) for axis in study.axes}
     varying = "; ".join(f"{axis} {_listed(found)}" for axis, found in values.items() if len(found) > 1)
     alike = axes_text({axis: found[0] for axis, found in values.items() if len(found) == 1})

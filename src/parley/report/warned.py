@@ -80,7 +80,7 @@ def warnings(
 def _unplayed(study: Study) -> list[str]:
     """Return the conditions of which nothing is there."""
     there = {condition.name for condition in study.conditions}
-    missing = [each for each in study.whole.first_repeat.conditions if each.name not in there]
+    missing = [each for each in study.whole.shown.conditions if each.name not in there]
     return [f"nothing yet of {axes_text(each.axes)}" for each in missing]
 
 

@@ -62,8 +62,8 @@ class SamplePair(NamedTuple):
 
     `keys` are the cells that say what is compared; `family` names those whose p are corrected together, None is no
     correction. Pairs that have `clusters` lack no value. `most` is the largest difference that there can be, where
-    limits of t end. `of_repeats`: values are means over the repeats of a game. Their p is that of flipped signs, and
-    shares have bounded limits: few games of which a change turns a few are not normal.
+    limits of t end. With `flips_signs` p is that of flipped signs, and shares have bounded limits: few games of which
+    a change turns a few are not normal.
     """
 
     keys: Mapping[str, Any]
@@ -76,7 +76,7 @@ class SamplePair(NamedTuple):
     family: Hashable = None
     without_pairs: str = NOTHING
     most: float = math.inf
-    of_repeats: bool = False
+    flips_signs: bool = False
 
 
 def compare(compared: Sequence[SamplePair], anytime: bool = False) -> pd.DataFrame:
@@ -220,7 +220,7 @@ def _of_numbers(pair: SamplePair) -> dict[str, Any]:
         return row | _by_seeds(pair, pair.clusters)
     test, most = "t", pair.most if math.isfinite(pair.most) else 1.0
     low, high, p = stats.paired_share(x, y, most) if pair.kind == SHARE else stats.paired_mean(x, y)
-    if pair.of_repeats:
+    if pair.flips_signs:
         p, test = stats.sign_flip(y - x), "sign flip"
         if pair.kind == SHARE:
             low, high = map(float, stats.bounded_interval(y - x))

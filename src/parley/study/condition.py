@@ -428,10 +428,8 @@ class Simulation:
         seating, _ = split_material(self.recorded)
         condition = self.condition
         groups, prompt = condition.seating, condition.prompt
-        if (fork := condition.fork) is not None:
-            if not fork.recasts:
-                return self.before.seats
-            at = fork.parents[self.seed].seats
+        if self.parent is not None:
+            at = self.parent.seats
             placed = [(seat.name, at[seat.name], groups[at[seat.name]]) for seat in self.before.seats]
             return tuple(Seat(name, g.role, g.policy, i, g.reading, g.prompt or prompt) for name, i, g in placed)
         return seats_of(condition.game, condition.parameters, groups, prompt, self.seed, seating)[0]

@@ -334,7 +334,7 @@ class Forks:
             groups=groups,
             prompt=prompt,
             seeds=tuple(sorted(parents)),
-            fork=Fork(replace(before, repeat=None), point, written, parents),
+            fork=Fork(before, point, written, parents),
         )
         if condition.fork is not None and condition.fork.recasts:
             with located(f"{self._where}: change"):

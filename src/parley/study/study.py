@@ -69,7 +69,7 @@ class Study:
     @property
     def shortfall(self) -> str:
         """A sentence on how much of the study as planned is here; "" if that is all."""
-        there, planned = (sum(len(each.seeds) for each in of.first_repeat.conditions) for of in (self, self.whole))
+        there, planned = (sum(len(each.seeds) for each in of.shown.conditions) for of in (self, self.whole))
         return f"{there:,} of {planned:,} planned simulations are played." if self.part_of else ""
 
     @cached_property
@@ -83,15 +83,15 @@ class Study:
         return [axis for axis in self.axes if len({condition.axes[axis] for condition in self.conditions}) > 1]
 
     @cached_property
-    def first_repeat(self) -> "Study":
-        """The study without what is played again to measure noise: what tables and figures show."""
+    def shown(self) -> "Study":
+        """The first game of each seed: what tables, figures and reports show. The others measure noise."""
         first = tuple(condition for condition in self.conditions if not condition.repeat)
         return self if len(first) == len(self.conditions) else replace(self, conditions=first)
 
     @property
     def repeats(self) -> int:
         """How many times it plays its seeds."""
-        return len(self.conditions) // len(self.first_repeat.conditions)
+        return len(self.conditions) // len(self.shown.conditions)
 
     @cached_property
     def parents(self) -> dict[Path, Parent]:
@@ -101,7 +101,7 @@ class Study:
 
     @property
     def first_time(self) -> dict[str, int]:
-        """The axis that tells the simulations of `first_repeat` from the others; empty without repeats."""
+        """The axis that tells the simulations that are `shown` from the others; empty without repeats."""
         return {} if self.conditions[0].repeat is None else {"repeat": 0}
 
     def simulations(self) -> Iterator[Simulation]:
@@ -196,10 +196,10 @@ class Study:
 
         And how they are made: tables of an earlier version of Parley are made again.
         """
-        return digest([TABLES_VERSION, self._shown, *self.questions_json, *self.shown_besides])[:8]
+        return digest([TABLES_VERSION, self._contents, *self.questions_json, *self.shown_besides])[:8]
 
     @cached_property
-    def _shown(self) -> str:
+    def _contents(self) -> str:
         played = [[condition.name, condition.identity, list(condition.seeds)] for condition in self.conditions]
         # Words are shown also where nobody reads them.
         words = [[each.prompt_digests, each.group_digests] for each in self.conditions if self.content.prompts]
@@ -219,14 +219,14 @@ class Study:
         return tuple(
             comparison
             for place, question in enumerate(self.content.questions)
-            for comparison in compared(question, self.first_repeat.conditions, f"{self.file}: questions[{place}]")
+            for comparison in compared(question, self.shown.conditions, f"{self.file}: questions[{place}]")
         )
 
     @cached_property
     def of_paper(self) -> list[list[Condition]]:
         """The conditions, of all that are planned, that each number of a paper is over."""
         wheres = ({axis: [value] for axis, value in each.where.items()} for each in self.content.paper)
-        return [[c for c in self.whole.first_repeat.conditions if c.has(where)] for where in wheres]
+        return [[c for c in self.whole.shown.conditions if c.has(where)] for where in wheres]
 
     @property
     def shown_besides(self) -> list[Any]:
@@ -238,7 +238,7 @@ class Study:
     @cached_property
     def ledger_plan(self) -> str:
         """Eight hexadecimal digits that name what the ledger holds: the set of simulations, and how it is made."""
-        return digest([self._shown, LEDGER_FORMAT, self.content.ledger.model_dump(mode="json")])[:8]
+        return digest([self._contents, LEDGER_FORMAT, self.content.ledger.model_dump(mode="json")])[:8]
 
     def fitting(self, axes: Mapping[str, Any], where: str = "") -> list[Condition]:
         """Return the conditions that have these values of axes, as in a path or as a study writes them.

@@ -180,9 +180,9 @@ def _needed(study: "Study", in_checkout: bool) -> Iterator[str | Path]:
     yield from study.own_prompts.folders if study.own_prompts else []
     if names_own_code(study.game.name):
         yield from source_of(study.game.name, study.file.parent, whole_package=True).files
+    for record in study.parents:
+        yield next((each for each in record.parents if each.name == "simulations"), record)
     for condition in study.conditions:
-        for parent in condition.fork.parents.values() if condition.fork else ():  # the games that were recorded
-            yield next((each for each in parent.record.parents if each.name == "simulations"), parent.record)
         for kind in (group.player.policy.kind for group in condition.groups):
             yield from source_of(kind.name, study.file.parent).files if kind.is_plugin else []
         for _, parameter in condition.parameters:

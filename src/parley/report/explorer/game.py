@@ -16,7 +16,6 @@ from parley.errors import ParleyError
 from parley.games.base import Game
 from parley.games.evidence import State, Timeline, TimelineCell
 from parley.play.degenerate import MEANINGS, degenerate_class, degenerate_of
-from parley.play.forks import SILENCED
 from parley.play.journal import ENTRY_FIELDS, Entry
 from parley.play.matrix import AGAIN, FAILED, NO_STATE, Replied, game_timeline, marks_of, rounds_of
 from parley.play.parquet import values
@@ -25,6 +24,7 @@ from parley.play.record_content import IMPOSSIBLE
 from parley.play.record_store import impossible_outcome_text, require_own
 from parley.play.replay import RecordedReply, replay_replies
 from parley.play.runner import Exchange
+from parley.policies import SILENCED
 from parley.policies.reply_text import FreeText
 from parley.report.explorer.selection import Part, ShownFile
 from parley.study.condition import Simulation
@@ -63,7 +63,7 @@ def recorded_attempts(file: ShownFile) -> tuple[Summary, list[Attempt]]:
     attempts = [Attempt(entry, *other) for entry, other in zip(entries, others, strict=True)]
     for attempt in attempts:
         attempt.temperature = _rounded(attempt.temperature)
-        if attempt.entry.finish_reason == SILENCED and attempt.entry.given:  # by a fork: nobody failed
+        if attempt.entry.finish_reason == SILENCED and attempt.entry.given:  # nobody failed
             attempt.failure, attempt.failure_detail = SILENCED, None
         if attempt.failure is None:
             attempt.parsed = _json_object(attempt.entry.text)

@@ -12,7 +12,7 @@ from parley.study.condition import Condition, Simulation, axes_text
 from parley.text import counted
 
 MOST = 10_000  # simulations, unless somebody asks for another number
-RECORDED = "recorded"  # the change of the games that a study has forks of, which are shown as a condition of their own
+RECORDED = "recorded"  # the change of the games that others go on from, which are shown as a condition of their own
 _PART_BYTES = 1 << 20  # of the files that a data file is made from: it unpacks to some ten times as much
 
 
@@ -57,7 +57,7 @@ class Selection:
 
     @property
     def conditions(self) -> Sequence[Condition]:
-        """The conditions of the study, and those of the games that it has forks of."""
+        """The conditions of the study, and those of the games that its own go on from."""
         recorded = {part.number: part.condition for part in self.parts if part.number > len(self.study.conditions)}
         return [*self.study.conditions, *recorded.values()]
 
@@ -90,7 +90,7 @@ def select(study: Study, where: Mapping[str, str], most: int) -> Selection:
         )
     own = [(condition, played.get(condition.folder, ())) for condition in study.conditions]
     numbered = list(enumerate([*own, *_recorded(played)], 1))
-    # What forks are of comes first: it says where to look.
+    # What was recorded before comes first: it says where to look.
     parts = [
         part
         for number, (condition, files) in [*numbered[len(own) :], *numbered[: len(own)]]
@@ -123,9 +123,9 @@ def _parts(number: int, condition: Condition, files: Sequence[ShownFile]) -> Ite
 
 
 def _recorded(played: Mapping[str, Sequence[ShownFile]]) -> Iterator[tuple[Condition, list[ShownFile]]]:
-    """Yield the conditions of the games of which forks are shown, as far as their records are there."""
-    forks = [own.simulation for files in played.values() for own in files]
-    parents = {fork.parent.digest: (fork.before, fork.parent.record) for fork in forks if fork.parent}
+    """Yield the conditions of the games that these go on from, as far as their records are there."""
+    simulations = [own.simulation for files in played.values() for own in files]
+    parents = {each.parent.digest: (each.before, each.parent.record) for each in simulations if each.parent}
     found: dict[str, list[ShownFile]] = {}
     for before, path in parents.values():
         if file := _file_of(before, path):

@@ -218,7 +218,7 @@ def test_what_a_killed_process_journaled_counts_and_the_same_command_goes_on(
     assert total(study) == len(answered) * 107
     progress = Progress(study, clock=lambda: 1e9)  # no time passes between its looks
     left = progress.look()
-    assert (left.answered[0], left.spent) == (len(answered), Spending(study).line())
+    assert left.spent == Spending(study).line()
     play_all(study)
     assert digests(study) == undisturbed
     assert len(server.bodies) == sent + asked - len(answered)

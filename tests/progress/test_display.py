@@ -8,8 +8,9 @@ import pytest
 from rich.console import Console
 
 from parley.progress.display import PlainLines, facts, plain_line, screenful
-from parley.progress.snapshot import ConditionProgress, ProgressProblem, Snapshot, Stage, TimeLeft
+from parley.progress.snapshot import ConditionProgress, ProgressProblem, Snapshot, Stage
 from parley.progress.snapshot import cells_of as conditions_of
+from parley.progress.state import Played
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("The display is never larger than the terminal, and texts of others are escaped.")
@@ -34,8 +35,7 @@ def snapshot(cells: Sequence[ConditionProgress], **changes: object) -> Snapshot:
         problems=(),
         elapsed=130.0,
         rates=(1.4, 900.0, 60.0),
-        finishes=0.1,
-        left=TimeLeft(170.0, 175.0),
+        left=175.0,
         silent=3.0,
         spent=None,
         note="",
@@ -46,7 +46,7 @@ def snapshot(cells: Sequence[ConditionProgress], **changes: object) -> Snapshot:
 
 def finish(cell: ConditionProgress, number: int, replies: int, unusable: int = 0) -> None:
     cell.finished = frozenset(sorted(cell.names)[:number])
-    cell.replies, cell.unusable = replies, unusable
+    cell.played = [Played(0.0, number, replies, unusable)]
 
 
 def drawn(shown: Snapshot, width: int = 80, height: int = 24) -> list[str]:
@@ -61,7 +61,7 @@ def test_a_study_with_a_few_conditions(study_factory: StudyFactory) -> None:
     finish(cells[0], 4, 40, 2)
     finish(cells[1], 1, 10)
     lines = drawn(snapshot(cells, spent="budget: 1,000 of 2,000 tokens spent"))
-    assert lines[0].startswith("small  5 of 8 simulations, 3 to do  ━")
+    assert lines[0].startswith("small: 5 of 8 simulations, 3 to do  ━")
     assert lines[1:] == [
         "50 replies, 4.0% unusable · 1.4 replies/s · 960 tokens/s (60 written)",
         "about 3 min left · 2 min 10 s so far",
@@ -100,11 +100,11 @@ def test_silence_and_problems_are_told(study_factory: StudyFactory) -> None:
     finish(cells[0], 1, 10)
     shown = snapshot(cells, silent=74.0, problems=[ProgressProblem("the service is away", 3)])
     lines = drawn(shown, 100)
-    assert "last reply 1 min 14 s ago" in lines
+    assert "last sign of life 1 min 14 s ago" in lines
     assert "! 3 simulations: the service is away" in lines
-    assert "last reply 1 min 14 s ago" in plain_line(shown)
+    assert "last sign of life 1 min 14 s ago" in plain_line(shown)
     assert "3 simulations: the service is away" in plain_line(shown)
-    assert not any("last reply" in line for line in drawn(replace(shown, silent=12.0), 100))
+    assert not any("last sign" in line for line in drawn(replace(shown, silent=12.0), 100))
 
 
 def test_nothing_that_files_say_is_taken_for_markup_or_moves_the_cursor(study_factory: StudyFactory) -> None:
@@ -143,14 +143,3 @@ def test_plain_lines_come_for_stages_and_every_half_minute(study_factory: StudyF
     assert told(134.5, problems=[wait])
     stages = [*STAGES[:2], Stage("playing", "done", 90.0), Stage("tables", "failed")]
     assert told(135.0, stages=stages) == ["small: playing done in 1 min 30 s", "small: tables failed"]
-
-
-def test_degenerate_replies_are_warned_of_once_the_study_is_over(study_factory: StudyFactory) -> None:
-    cells = cells_of(study_factory, 2)
-    finish(cells[0], 4, 200)
-    cells[0].of_models, cells[0].degenerate = 100, 2
-    warning = "warning: 2.0% degenerate"
-    assert warning in plain_line(snapshot(cells, over=True))
-    assert warning not in plain_line(snapshot(cells))
-    cells[1].of_models = 1
-    assert "degenerate" not in plain_line(snapshot(cells, over=True))

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import time
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -245,13 +246,12 @@ def write_events(
     at: float | None = None,
     **facts: str,
 ) -> Path:
-    """Write what a process would tell, by default this one; `at` is when it wrote last, in seconds since the epoch."""
+    """Write what a process would tell, by default this one; `at` is when it wrote, in seconds since the epoch."""
     folder.mkdir(parents=True, exist_ok=True)
     began = time.time() if began is None else began
     first = {"event": "began", "stage": stage, "host": host or machine(), "pid": pid or os.getpid(), **facts}
-    path = folder / f"{first['host']}-{first['pid']}.jsonl"
-    new = path.with_suffix(".new")
-    new.write_text("".join(json.dumps({"at": began, **event}) + "\n" for event in (first, *events)))
+    path = folder / f"{first['host']}-{first['pid']}-{uuid.uuid4().hex}.jsonl"
+    path.write_text("".join(json.dumps({"at": began, **event}) + "\n" for event in (first, *events)))
     if at is not None:
-        os.utime(new, (at, at))
-    return new.replace(path)  # another file
+        os.utime(path, (at, at))
+    return path

@@ -2,6 +2,7 @@
 
 import os
 import re
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -180,8 +181,8 @@ def serve(
         return model_folder(model, entry, models), marker
 
     results = paths.results_of_endpoint(endpoint)
-    folder = None if results is None else paths.processes(results)
-    with working(folder, SERVE, model=model, endpoint=str(endpoint)) as events:
+    facts = {"model": model, "endpoint": str(endpoint)}
+    with nullcontext() if results is None else working(paths.processes(results), SERVE, **facts) as events:
         hear = partial(note_server_line, events)
         supervisor.serve(model, entry, prepare, endpoint, exit_with_parent, hear=hear, keep=keep or 0.0)
 

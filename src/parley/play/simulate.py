@@ -184,10 +184,11 @@ async def _play_of_shard(study: Study, simulation: Simulation, playing: Playing,
     condition = simulation.condition
     if not condition.keeps_journal:
         started = datetime.now(UTC)
-        played, _ = await play_simulation(simulation, Answering({}))
-        # In a thread: the next game is played while the disk syncs this one.
-        record = simulation.record(study.name)
-        await asyncio.to_thread(write_record, record, simulation, played, provenance(started, {}))
+        with playing(simulation):
+            played, _ = await play_simulation(simulation, Answering({}))
+            # In a thread: the next game is played while the disk syncs this one.
+            record = simulation.record(study.name)
+            await asyncio.to_thread(write_record, record, simulation, played, provenance(started, {}))
         return
     log = paths.simulation_log(study.name, condition.folder, simulation.seed)
     here = own_log.set(log)
@@ -215,9 +216,9 @@ async def _play_with_journal(study: Study, simulation: Simulation, answering: An
         with playing(simulation) as watcher:
             watchers = [watcher, PauseWatcher(study, simulation.players), PhaseLog()]
             played, engines = await play_simulation(simulation, answering, journal, watchers)
-        for model, requests in study.requests_at_once(simulation.condition).items():
-            engines[model]["requests_at_once"] = requests
-        await off_loop(_keep, record, simulation, played, provenance(started, engines))
+            for model, requests in study.requests_at_once(simulation.condition).items():
+                engines[model]["requests_at_once"] = requests
+            await off_loop(_keep, record, simulation, played, provenance(started, engines))
     outcome = played.outcome
     detail = f" ({outcome.detail})" if outcome.detail else ""
     _log.info("%s%s after %d rounds", outcome.name, detail, outcome.rounds)

@@ -4,7 +4,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, TextIO
@@ -14,16 +14,15 @@ from rich.live import Live
 from rich.text import Text
 
 from parley.play.stale_records import simulation_files
-from parley.progress.display import PlainLines, counts, facts, news, plain_line, screenful, stage_words
+from parley.progress.display import PlainLines, plain_line, screenful, summary
 from parley.progress.follow import Progress
-from parley.progress.snapshot import FAILED_STAGE, RUNNING, TO_DO, Snapshot
+from parley.progress.snapshot import Snapshot
 from parley.study import Study
-from parley.text import counted, one_line
+from parley.text import counted
 
-_SHARE = 0.05  # of one core, at most, goes into looking and drawing
+_SHARE = 0.1  # of the time, at most, goes into looking and drawing
 _DRAW_SECONDS = 0.5
 _PLAIN_SECONDS = 2.0
-_READS = 2_000  # records of one look
 
 
 class _StillCursor(Console):
@@ -87,7 +86,7 @@ class Screen:
 
     def draw(self, last: bool = False) -> float:
         """Look and draw once; return the seconds until the next time is due."""
-        began, clock = time.thread_time(), time.monotonic()
+        began = time.monotonic()
         snapshot = self.snapshot = self._progress.look(last)
         with self._lock:
             if self.live:
@@ -97,15 +96,12 @@ class Screen:
                     self.say(line)
                 if last:
                     self.say(plain_line(snapshot))
-        pause = _DRAW_SECONDS if self.live else _PLAIN_SECONDS
-        # A slow file system costs no processor, but is not to be kept busy either.
-        return max(pause, (time.thread_time() - began) / _SHARE, 4 * (time.monotonic() - clock))
+        return max(_DRAW_SECONDS if self.live else _PLAIN_SECONDS, (time.monotonic() - began) / _SHARE)
 
-    def wait(self, over: Callable[[Snapshot], bool]) -> None:
-        """Return when the study is as `over` says."""
-        while self.snapshot is None or not over(self.snapshot):
-            if self._end.wait(_DRAW_SECONDS) or not self._thread.is_alive():
-                return
+    def wait(self) -> None:
+        """Return when all of the study is done, or nothing can be drawn any more."""
+        while self._thread.is_alive() and not (self.snapshot is not None and self.snapshot.over):
+            self._thread.join(_DRAW_SECONDS)
 
     def _run(self) -> None:
         while not self._end.is_set():
@@ -121,20 +117,16 @@ class Screen:
 
 def status(study: Study) -> Iterator[str]:
     """Yield lines for a person: counts, replies, pace and time left, what was spent, problems, stages."""
-    snapshot = Progress(study, reads=_READS).look()
-    yield f"{snapshot.study}: {counts(snapshot)}"
+    first, *more = (line.plain for line in summary(Progress(study).look()))
+    yield first
     if former := _former_records(study):
         yield f"{counted(former, 'record')} of former configurations; parley prune {study.file} lists them"
-    yield from filter(None, [*news(snapshot), ", ".join(facts(snapshot))])
-    yield from (f"! {one_line(str(problem))}" for problem in snapshot.problems)
-    for state in (RUNNING, FAILED_STAGE, TO_DO):
-        if stages := [stage_words(stage) for stage in snapshot.stages if stage.state == state]:
-            yield f"{state}: {', '.join(stages)}"
+    yield from more
 
 
 def status_values(study: Study) -> dict[str, Any]:
     """Return the same as JSON values; None is not known."""
-    snapshot = Progress(study, reads=_READS).look()
+    snapshot = Progress(study).look()
     replies, unusable = snapshot.answered
     return {
         "study": snapshot.study,
@@ -143,8 +135,7 @@ def status_values(study: Study) -> dict[str, Any]:
         "budget": snapshot.spent and snapshot.spent.removeprefix("budget: "),
         "replies": replies,
         "unusable": unusable,
-        "seconds_left": snapshot.left and snapshot.left.seconds,
-        "most_seconds_left": snapshot.left and snapshot.left.most,
+        "seconds_left": snapshot.left,
         "former_records": _former_records(study),
         "problems": [asdict(problem) for problem in snapshot.problems],
         "stages": [asdict(stage) for stage in snapshot.stages],
@@ -167,7 +158,7 @@ def watch(study: Study, stream: TextIO | None = None) -> None:
     screen = Screen(Progress(study), stream or sys.stdout)
     screen.start()
     try:
-        screen.wait(lambda snapshot: snapshot.over)
+        screen.wait()
     except KeyboardInterrupt:
         return
     finally:

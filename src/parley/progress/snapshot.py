@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from parley import paths
-from parley.progress.state import GameProgress
+from parley.progress.state import GameProgress, Played
 from parley.study import Study
 from parley.study.condition import SCRIPTED, Condition
-from parley.text import counted, duration, one_line
+from parley.text import counted, one_line
 
 TO_DO, RUNNING, DONE, FAILED_STAGE = "to do", "running", "done", "failed"
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -25,22 +25,18 @@ class ConditionProgress:
     records: Path  # their folder
     kind: str  # of its engine
     finished: frozenset[str] = frozenset()
-    read: set[str] = field(default_factory=set)  # those finished whose records told their replies
-    playing: dict[str, GameProgress] = field(default_factory=dict)  # also those finished whose record was not read yet
-    replies: int = 0  # of those that were read
-    unusable: int = 0
-    of_models: int = 0  # replies of finished simulations whose degenerate ones are known
-    degenerate: int = 0
+    games: dict[str, tuple[GameProgress, bool]] = field(default_factory=dict)  # and whether their processes live
+    played: list[Played] = field(default_factory=list)  # in this run, by its processes
 
     @property
-    def unfinished(self) -> list[GameProgress]:
+    def unfinished(self) -> list[tuple[GameProgress, bool]]:
         """Simulations that a process played, and that have no record."""
-        return [each for name, each in self.playing.items() if name not in self.finished]
+        return [game for name, game in self.games.items() if name in self.names and name not in self.finished]
 
     @property
     def running(self) -> int:
         """Simulations that are being played."""
-        return sum(each.alive for each in self.unfinished)
+        return sum(alive and not game.error for game, alive in self.unfinished)
 
     @property
     def left(self) -> int:
@@ -49,12 +45,8 @@ class ConditionProgress:
 
     @property
     def answered(self) -> tuple[int, int]:
-        """Replies of models so far, and how many of them could not be used."""
-        if self.kind == SCRIPTED:
-            return (0, 0)
-        playing = self.playing.values()
-        replies, unusable = sum(each.replies for each in playing), sum(each.unusable for each in playing)
-        return self.replies + replies, self.unusable + unusable
+        """Replies in this run, and how many of them could not be used."""
+        return sum(each.replies for each in self.played), sum(each.unusable for each in self.played)
 
 
 @dataclass(frozen=True)
@@ -87,32 +79,17 @@ class ProgressProblem:
 
 
 @dataclass(frozen=True)
-class TimeLeft:
-    """Seconds until the last simulation ends: from as few as it may be to the most."""
-
-    seconds: float
-    most: float
-
-    def __str__(self) -> str:
-        # No more digits than are known.
-        step = 10 if self.most < 60 else 60
-        least, most = (duration(max(-(-seconds // step), 1) * step) for seconds in (self.seconds, self.most))
-        return f"about {most} left" if least == most else f"{least} to {most} left"
-
-
-@dataclass(frozen=True)
 class Snapshot:
-    """A study at one moment."""
+    """A study at one moment; replies and speed are those of the run that goes on, or of the last one."""
 
     study: str
     cells: Sequence[ConditionProgress]
     stages: Sequence[Stage]
     problems: Sequence[ProgressProblem]
-    elapsed: float | None  # seconds of the run that is followed
+    elapsed: float | None  # seconds of the run that goes on
     rates: tuple[float, ...] | None  # replies, tokens read, tokens written per second
-    finishes: float | None  # simulations per second
-    left: TimeLeft | None
-    silent: float | None  # seconds without a reply, while simulations are played
+    left: float | None  # seconds until the last simulation ends
+    silent: float | None  # seconds without an event, while simulations are played
     spent: str | None  # of what services may use
     note: str  # what goes on where nothing is played
     over: bool  # whether all simulations and all that is made of them are there
@@ -134,15 +111,9 @@ class Snapshot:
 
     @property
     def answered(self) -> tuple[int, int]:
-        """Replies of models so far, and how many of them could not be used."""
+        """Replies in this run, and how many of them could not be used."""
         replies, unusable = zip(*(cell.answered for cell in self.cells), strict=True)
         return sum(replies), sum(unusable)
-
-    @property
-    def degenerate_share(self) -> float:
-        """Share of degenerate replies among those of models in finished simulations; 0 where none are known."""
-        known = sum(cell.of_models for cell in self.cells)
-        return sum(cell.degenerate for cell in self.cells) / known if known else 0.0
 
 
 def cells_of(study: Study) -> list[ConditionProgress]:
@@ -166,6 +137,23 @@ def cells_of(study: Study) -> list[ConditionProgress]:
             )
         )
     return cells
+
+
+def seconds_left(cells: Sequence[ConditionProgress], now: float) -> float | None:
+    """Return how long what is left will take, engine after engine, at the pace of the simulations that ended.
+
+    None if it is unknown of one; but scripted agents take next to no time where models play, too.
+    """
+    seconds = 0.0
+    kinds = {cell.kind for cell in cells if cell.left}
+    for kind in kinds:
+        played = [each for cell in cells if cell.kind == kind for each in cell.played]
+        if games := sum(each.games for each in played):
+            left = sum(cell.left for cell in cells if cell.kind == kind)
+            seconds += left * max(now - min(each.began for each in played), 0.0) / games
+        elif kind != SCRIPTED or len(kinds) == 1:
+            return None
+    return seconds
 
 
 def _word(axis: str, value: object) -> str:

@@ -13,8 +13,6 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from snakemake.logging import logger as snakemake_logger
-
 from parley import paths
 from parley.errors import ParleyError, RecordError, UsageError
 from parley.files import hold_lock, refuse_links, remove_leftovers
@@ -202,8 +200,6 @@ def _prepare(run: Run, workflow: Any) -> None:
     records = {*alone, *(record for record in run.unplayed if run.mark_of(record) in marks)}
     require_means(run.study, records, workflow.local_exec)
     stop_run(workflow.scheduler, workflow.local_exec)
-    if not workflow.local_exec:
-        snakemake_logger.setLevel("DEBUG")  # which alone says how jobs are submitted; nothing else of it is shown
 
 
 def on_error(run: Run) -> None:

@@ -22,7 +22,7 @@ _SEPARATOR = "="  # no name of a study or an engine may hold it
 _MEMORY = "mem_mb in the profile, memory_mb in the model's entry"
 _TIME = "runtime in the profile, minutes in the model's entry"
 # What SLURM, the kernel or a shell says of a job, the surest first, and what a person does about it.
-REMEDIES = {
+_REMEDIES = {
     r"oom[-_ ]kill|Out Of Memory|OUT_OF_MEMORY": f"ask for more memory: {_MEMORY}",
     r"DUE TO TIME LIMIT|: TIMEOUT": f"what is left goes on in the next job; for longer ones: {_TIME}",
     r"\bKilled\b|\bsignal 9\b|exit status -9": f"if memory ran out: {_MEMORY}",
@@ -146,7 +146,7 @@ def queue_line(reasons: Mapping[str, int]) -> str:
 
 def advised(line: str) -> str:
     """Return what was said of a job, with what a person does about it, if that is known."""
-    return next((f"{line} ({advice})" for words, advice in REMEDIES.items() if re.search(words, line)), line)
+    return next((f"{line} ({advice})" for words, advice in _REMEDIES.items() if re.search(words, line)), line)
 
 
 def job_line(job: str) -> str:
@@ -178,8 +178,3 @@ def note_refusal(answer: str) -> bool:
 def refusal_line() -> str | None:
     """Return what SLURM refused last in this run, and what to change; None if it refused nothing for good."""
     return _refusal[0] if _refusal else None
-
-
-def sbatch_line(call: str) -> str:
-    """Return the `sbatch` command that Snakemake's plugin made, without the long command that it wraps."""
-    return one_line(re.sub(r"--wrap=.*", "--wrap=...", call, flags=re.DOTALL), 1000)

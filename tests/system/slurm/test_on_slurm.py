@@ -42,7 +42,7 @@ from support.studies import records_of
 from support.workflows import PROFILE
 
 pytestmark = [
-    pytest.mark.promise("On SLURM, a shard is one job; a failure says state, node and `sbatch` line; Ctrl-C cancels."),
+    pytest.mark.promise("On SLURM, a shard is one job; a failure says state, node and cause; Ctrl-C cancels."),
     pytest.mark.rare,
     WITHOUT_SLURM,
 ]
@@ -103,7 +103,7 @@ def test_a_first_day_with_a_banner_a_submit_limit_and_another_place_for_jobs_wit
     assert re.search(r"^SLURM refuses a job: .* change slurm_partition in the profile", output(), flags=re.M), output()
 
 
-def test_a_failed_job_says_its_cause_its_state_its_node_and_how_it_was_submitted(folder: Path) -> None:
+def test_a_failed_job_says_its_cause_its_state_and_its_node(folder: Path) -> None:
     study = write({"model": OWN, "n": 4, "prompt": "may_exist"}, seeds=2, parameters={"max_rounds": 2})
     blocked = paths.journal(records_of(study)[0])
     blocked.mkdir(parents=True)
@@ -112,7 +112,6 @@ def test_a_failed_job_says_its_cause_its_state_its_node_and_how_it_was_submitted
     said = output()
     [job] = submitted_jobs()
     assert re.search(rf"^  SLURM job {job}: FAILED on node\d, exit code \d+:\d+$", said, flags=re.M), said
-    assert re.search(r"^  sbatch --parsable .*--cpus-per-task=.* --wrap=\.\.\.$", said, flags=re.M), said
     assert re.search(rf"^    parley: .*{re.escape(str(blocked.parent))}", said, flags=re.M), said
     assert "Traceback" not in said
 

@@ -42,7 +42,7 @@ def test_a_run_in_a_terminal_is_drawn_and_ends_clean(folder: Path) -> None:
     shown = plain(written)
     assert clean(written)
     assert "Select jobs" not in shown
-    last = shown[shown.rfind("small  ") :]
+    last = shown[shown.rfind("small: ") :]
     assert "4 of 4 simulations" in last
     assert re.search(r"✓ tables \d+ s   ✓ figures \d+ s   ✓ report \d+ s", last)
     for line in shown.split("\n"):

@@ -42,7 +42,7 @@ def test_the_text_says_what_was_played(study: Study) -> None:
     text = text_of(study)
     for words in (
         "We played the game consensus (protocol version 2, after “Can AI Agents Agree?”, "
-        f"https://arxiv.org/abs/2603.01213) with Parley {__version__}. ",
+        f"arxiv.org/abs/2603.01213) with Parley {__version__}. ",
         "6 simulations",
         "Parameters that differ from the defaults: max_rounds 7. Seeds: 0 to 2 (2 conditions).",
         "honest agents: majority; honest agents: random. All agents were scripted",

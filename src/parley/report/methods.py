@@ -56,6 +56,7 @@ def _protocols(table: pd.DataFrame) -> str:
 
 def _game(study: Study, conditions: pd.DataFrame) -> str:
     game, parameters = study.game, study.conditions[0].parameters
+    address = game.paper.url.removeprefix("https://") if game.paper else ""
     varied = set(study.axes)
     changed = [
         f"{name} {_json_text(value)}"
@@ -77,7 +78,7 @@ def _game(study: Study, conditions: pd.DataFrame) -> str:
         )
     return (
         f"We played the game {game.name.replace('_', ' ')} (protocol version {game.protocol_version}"
-        f"{f', after “{game.paper.title}”, {game.paper.url}' if game.paper else ''}) with Parley {__version__}"
+        f"{f', after “{game.paper.title}”, {address}' if game.paper else ''}) with Parley {__version__}"
         f". {game.does} {study_sentence(study, conditions)} "
         f"{f'Parameters that differ from the defaults: {_joined(changed)}. ' if changed else ''}"
         f"Seeds: {_seeds(study)}. A seed fixes what is dealt, so conditions are paired by seed; all other random "

@@ -45,7 +45,6 @@ def report(study: Study, explored: bool = False) -> Path:
     by = study.axes
     html = page(
         "report/report.html",
-        "report",
         title=study.title,
         study=study,
         played=overview.played_sentences(study, made["simulations"]),

@@ -11,7 +11,7 @@ Result = TypeVar("Result")
 _work: list[tuple[Callable[[Any], Any], Sequence[Any]]] = []  # in a process of the pool
 
 
-def forked_map(work: Callable[[Item], Result], items: Sequence[Item], processes: int = 1) -> Iterator[Result]:
+def forked_map(work: Callable[[Item], Result], items: Sequence[Item], processes: int) -> Iterator[Result]:
     """Yield `work` of each item, in order, done by so many processes; results and errors are pickled, no items."""
     processes = min(processes, len(items))
     if processes < 2:

@@ -17,7 +17,6 @@ from parley import paths
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import columns_of, declared, describe, names_of, typed
 from parley.columns import Column, described, find, table_names
-from parley.games.own_game import TAKEN
 from parley.games.registry import GAMES
 from parley.identity import digest
 from parley.ledger.build import build
@@ -27,7 +26,6 @@ from parley.play.record_store import conditions_table
 from parley.play.runner import play
 from parley.policies.kinds import ScriptedPolicy
 from parley.study import Study, load_study
-from parley.study.condition import BASE_AXES
 from parley.study.study import TABLES_VERSION
 from support import REPOSITORY
 from support.playing import scripted
@@ -166,10 +164,6 @@ def test_all_of_records_and_metrics_is_described_and_nothing_else(studies: list[
             assert None not in found.values(), found
             seen |= {name for name in found.values() if name}
     assert {column.name for column in metadata + metrics} == seen
-
-
-def test_the_names_that_no_metric_may_have_are_those_of_the_columns() -> None:
-    assert {*BASE_AXES, *(c.name for c in declared("simulations").columns if "<" not in c.name)} == TAKEN
 
 
 def test_other_columns_are_another_version_of_the_tables() -> None:

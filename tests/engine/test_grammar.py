@@ -3,7 +3,7 @@
 import json
 import re
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from pydantic import BaseModel
@@ -13,7 +13,7 @@ from parley.engine.models import ModelEntry
 from parley.games.consensus.game import ConsensusGame, ConsensusParameters
 from parley.games.stag_hunt.policies import POLICIES
 from parley.identity import digest
-from parley.policies import REPLY_FORMATS
+from parley.policies import ReplyFormat
 from parley.policies.kinds import BY_MODEL, LLM, ChosenPolicy, PolicyParameters
 from parley.study.condition import Condition, Player, PlayerGroup
 from support.answering import first_ask
@@ -114,7 +114,7 @@ def test_scripted_players_conditions_and_asks_are_identified_as_before() -> None
     condition = scripted_condition()
     assert condition.identity == "d6a539495ed570872cffc4d0a5e91d55fc554cb8d47b93c267557a3af627a797"
     assert scripted_condition(reply_format="json").spec == condition.spec
-    assert len({scripted_condition(reply_format=name).spec for name in REPLY_FORMATS}) == 3
+    assert len({scripted_condition(reply_format=name).spec for name in get_args(ReplyFormat)}) == 3
     assert first_ask().digest == "7f6388b8486f7cf4666767c9242054ae7914ec660fcaf610519504b7264ecec3"
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from typing import get_args
 
 import pytest
 
@@ -9,7 +10,7 @@ from parley.games.base import Game
 from parley.games.playing import playing
 from parley.games.stag_hunt.policies import POLICIES
 from parley.play.runner import Play, play
-from parley.policies import REPLY_FORMATS, Policy
+from parley.policies import Policy, ReplyFormat
 from parley.policies.kinds import ChosenPolicy, PolicyKind, PolicyParameters
 from parley.policies.reply_text import labels_first
 from support.playing import CHOICES, new_consensus, new_deliberation, new_hunt
@@ -35,7 +36,7 @@ GAMES: Mapping[str, Callable[..., Game]] = {
 
 @pytest.mark.parametrize("name", GAMES)
 def test_a_game_comes_to_the_same_end_in_every_format_and_each_asks_for_its_own(name: str) -> None:
-    policies = {written: Answering() for written in REPLY_FORMATS}
+    policies = {written: Answering() for written in get_args(ReplyFormat)}
     played = [run(GAMES[name](reply_format=written), policy) for written, policy in policies.items()]
     assert len({json.dumps(one.outcome.as_json(), sort_keys=True).replace("\\n", " ") for one in played}) == 1
     assert {x.reply.failure for one in played for x in one.exchanges} == {None}
@@ -84,7 +85,7 @@ def test_without_a_first_step_there_is_no_second() -> None:
 def test_scripted_agents_and_code_of_ones_own_answer_in_json_in_one_step() -> None:
     own = ChosenPolicy(PolicyKind("mine:Mine", fingerprint="f" * 64), PolicyParameters())
     betrayer = ChosenPolicy(POLICIES["betray"], POLICIES["betray"].Parameters())
-    for written in REPLY_FORMATS:
+    for written in get_args(ReplyFormat):
         for policy in (own, betrayer):
             game = new_hunt("hhb", rounds=1, reply_format=written, policies={"byzantine": policy})
             asks = {ask.agent: (ask.reply_format, ask.phase) for ask in next(playing(game))}

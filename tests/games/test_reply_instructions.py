@@ -3,13 +3,14 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from parley.games.consensus.prompts import FOLDER as PRINTED
 from parley.games.prompts import REPLY_TEMPLATES as FOLDER
 from parley.games.registry import GAMES
-from parley.policies import REPLY_FORMATS
+from parley.policies import ReplyFormat
 
 pytestmark = pytest.mark.promise("No prompt of ours shows a placeholder.")
 
@@ -45,7 +46,7 @@ def test_no_prompt_of_ours_shows_a_placeholder() -> None:
 def test_every_file_that_is_sent_is_identity() -> None:
     steps = {"json": {"json"}, "text": {"text"}, "two_steps": {"reply_templates", "then"}}
     for name, game in GAMES.items():
-        for written in REPLY_FORMATS:
+        for written in get_args(ReplyFormat):
             prompt, parameters = next(iter(game.prompts)), game.Parameters(reply_format=written)  # type: ignore[arg-type]
             files = game.prompts.files(prompt, parameters)
             replies = {path for path in files.values() if FOLDER in path.parents}

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from parley.games.consensus.parameters import HonestVote
 from parley.games.deliberation.parameters import answer_pattern
 from parley.games.problems.problem import Problem
-from parley.games.stag_hunt.parameters import LONGEST_WORD, WORD_PATTERN, hunt_model, one_word
+from parley.games.stag_hunt.parameters import WORD_PATTERN, hunt_model, one_word
 from parley.policies.reply_text import Reading, parse_reply, read_reply, read_text, without_fence
 from support.answering import first_ask, said
 from support.playing import CARDS, EIGHTEEN
@@ -109,7 +109,7 @@ def test_what_json_would_refuse_fails_by_the_same_classes() -> None:
 @settings(deadline=None)
 @pytest.mark.slow
 def test_every_word_that_the_schema_allows_is_one(word: str) -> None:
-    assert one_word(word, LONGEST_WORD) == word.strip("'-")
+    assert one_word(word) == word.strip("'-")
     assert parse_reply(json.dumps({"reasoning": "", "word": word}), "stop", hunt_model("signal", 600)).failure is None
 
 

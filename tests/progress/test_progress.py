@@ -107,6 +107,9 @@ def test_a_simulation_whose_process_is_gone_is_not_running(study_factory: StudyF
     player(plays(record), at=clock.now)
     assert counts(progress.look()) == (0, 1, 1)
     finish(record)
+    clock.now += 70
+    assert progress.look().note == IDLE  # the tables are to be made, and nobody makes them
+    finish(record)
     assert counts(progress.look()) == (1, 0, 1)
 
 

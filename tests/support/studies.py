@@ -116,9 +116,6 @@ def summarized(study: Study) -> Study:
     return study
 
 
-_PLAIN_MODELS = "models: {m: {source: {repo: a/b, revision: '" + "0" * 40 + "'}}}\n"
-
-
 GRIDS = """
   - {model: [majority, random], n: [4, 6], b: 0, prompt: [may_exist, none_exist], seeds: 3}
   - {model: majority, honest: 4, b: [1, 3], prompt: may_exist, byzantine: random}

@@ -38,16 +38,7 @@ _POLL_SECONDS = 0.5
 # Finish reasons of Parley's own, of replies that nobody can use.
 TOO_DEEP = "too_deep"
 _MUCH_WHITE_SPACE = 20  # characters at the end of a reply that was cut off
-# What others call OpenAI's finish reasons: Anthropic, Gemini (also behind a colon), Mistral (full context), Zhipu.
-_REFUSED = (
-    *("content_filter", "content_filtered", "guardrail_intervened", "safety", "refusal", "recitation"),
-    *("prohibited_content", "blocklist", "spii", "sensitive"),
-)
-_FINISH = {
-    **dict.fromkeys(("max_tokens", "model_length"), "length"),
-    **dict.fromkeys(_REFUSED, "content_filter"),
-    **dict.fromkeys(("malformed_function_call", "unexpected_tool_call", "function_call_filter"), TOOL_CALL),
-}
+_FINISH = {"max_tokens": "length", "refusal": "content_filter"}  # what Anthropic calls OpenAI's finish reasons
 # How long a dying server is given to say why in its endpoint file.
 _LAST_WORDS_SECONDS = 15.0
 _TOLD_NAMES = 10
@@ -169,7 +160,8 @@ class Engine:
             ended = str(choice.get("finish_reason") or "not_said")
             tagged, text = (None, refusal) if refusal else server.dialect.split(text)
             reasoning = "\n\n".join(filter(None, (_reasoning(message), thought, tagged))) or None
-            ended = "content_filter" if refusal else _FINISH.get(ended.partition(":")[0].lower(), ended)
+            ended = ended.partition(":")[0]  # behind which Gemini says more
+            ended = "content_filter" if refusal else _FINISH.get(ended, ended)
             if not text.strip() and ended != "content_filter":
                 if message.get("tool_calls") or message.get("function_call"):
                     ended = TOOL_CALL
@@ -316,12 +308,12 @@ def _texts(content: object, kind: str = "text") -> list[tuple[str, str]]:
     """Return the texts of a content by kind: one, or those of parts (Mistral, Anthropic, the Responses of OpenAI)."""
     texts = [(kind, content)] if isinstance(content, str) else []
     for part in content if isinstance(content, list) else ():
-        named = str(part.get("type")) if isinstance(part, Mapping) else ""
-        if named in ("thinking", "reasoning"):
-            texts += _texts(part.get(named, part.get("text")), "thought")
+        named = part.get("type") if isinstance(part, Mapping) else None
+        if named == "thinking":
+            texts += _texts(part.get(named), "thought")
         elif named == "refusal":
             texts += _texts(part.get(named), "refusal")
-        elif named in ("text", "output_text", "None"):  # Bedrock's have no type
+        elif named in ("text", "output_text"):
             texts += _texts(part.get("text"), kind)
     return texts
 

@@ -60,13 +60,12 @@ class Outcome:
 class BestKnown:
     """The best protocol that is known for the seats of a game, and what theory promises of it there.
 
-    `promises` are names of `Evidence.achievable`, `why` says in a sentence what holds. `changes` are parameters of the
-    game that the protocol needs otherwise, such as longer messages.
+    `promises` are names of `Evidence.achievable`. `changes` are parameters of the game that the protocol needs
+    otherwise, such as longer messages.
     """
 
     policy: ChosenPolicy
     promises: frozenset[str]
-    why: str
     changes: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -314,7 +313,7 @@ def seats_of(
     groups: Sequence[Group],
     prompt: str,
     seed: int,
-    seating: "ImportedSeating | None" = None,
+    seating: "ImportedSeating | None",
 ) -> tuple[tuple[Seat, ...], Network | None]:
     """Return who sits where in a game (`new_game`), and its network if that was needed to know."""
     if unknown := {group.role for group in groups} - set(game.roles):

@@ -287,10 +287,9 @@ class GameColumns:
 
     @classmethod
     def read(cls, path: Path, rows: Rows, facts: Sequence[Column] = ()) -> "GameColumns":
-        """Return the columns of a YAML file, with those of the network (`facts`) before those that are derived."""
+        """Return the columns of a YAML file, with those of the network (`facts`)."""
         sections = read_columns(path)
-        metrics = (*sections["metrics"], *facts, *sections.get("derived", ()))
-        return cls(metrics, sections["turns"], rows, sections.get("measured", ()))
+        return cls((*sections["metrics"], *facts), sections["turns"], rows, sections.get("measured", ()))
 
 
 # One round of a simulation, as the trace of its record has it: JSON, with keys that a game may type (TypedDict).

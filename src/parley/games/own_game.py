@@ -10,27 +10,24 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from parley.columns import described
 from parley.errors import GameError, UsageError
 from parley.games.base import Game, Outcome
 from parley.games.evidence import Evidence
 from parley.games.figure_kinds import KINDS
 from parley.games.prompts import Prompts, content_of
 from parley.identity import canonical_json
-from parley.policies import FAILURE_CLASSES, Ask, Reply, own_code
+from parley.policies import Ask, Reply, own_code
 from parley.policies.kinds import LLM, policy_table
 from parley.text import choose, one_line
 from parley.text.yamlfile import is_slug, shown
 
-# Columns of the table of simulations, which no metric of a game may be called: it would be lost there.
-TAKEN = frozenset(
-    (
-        *("model", "n", "b", "prompt", "threat_model", "seed", "outcome", "detail", "diagnosis", "rounds"),
-        *("finished_early", "calls", "failed_replies", *FAILURE_CLASSES, "prompt_tokens", "completion_tokens"),
-        *("cached_tokens", "request_seconds", "model_replies", "degenerate", "degenerate_placeholder"),
-        *("degenerate_no_letter", "degenerate_repetition", "degenerate_cut_off", "seconds", "started", "engine"),
-        *("spec", "id", "digest"),
-    )
-)
+
+@cache
+def taken() -> frozenset[str]:
+    """Return the columns of the table of simulations: a metric of a game that is called so would be lost there."""
+    columns = described()["tables"]["simulations"]["columns"]
+    return frozenset(("model", "n", "b", "prompt", *(name for name in columns if "<" not in name)))
 
 
 # How one is loaded
@@ -205,8 +202,8 @@ def _outcome_problems(game: Game, outcome: Any) -> Iterator[str]:
             yield f"{what}: {shown(value)} is no JSON: {one_line(str(error), 100)}"
     metrics = {"rounds": outcome.rounds, **outcome.metrics}
     derived = game.evidence.derived(metrics)
-    for name in sorted(TAKEN.intersection((*outcome.metrics, *derived))):
-        yield f"metrics: {name}: is a column of Parley's; take another name than {', '.join(sorted(TAKEN))}"
+    for name in sorted(taken().intersection((*outcome.metrics, *derived))):
+        yield f"metrics: {name}: is a column of Parley's; take another name than {', '.join(sorted(taken()))}"
     metrics |= derived
     yield from (f"metrics: {shown(name)}: must be letters, digits and '_'" for name in metrics if not is_slug(name))
     yield from _metric_problems(game.evidence, metrics)

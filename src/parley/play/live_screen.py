@@ -40,7 +40,7 @@ def check_target(path: Path) -> None:
         raise UsageError(f"{path}: its folder does not exist; make it first")
 
 
-def write_svg(path: Path, view: Callable[[int], Group], title: str) -> None:
+def write_svg(path: Path, view: Callable[[int], Group]) -> None:
     """Write what a terminal shows as a picture: `view` returns it for a width, in columns.
 
     Raises UsageError if it cannot be written.
@@ -57,7 +57,7 @@ def write_svg(path: Path, view: Callable[[int], Group], title: str) -> None:
     console.width = max(console.measure(view(SVG_WIDTH)).maximum, SVG_LEAST)
     console.print(view(console.width))
     form = _FONT_FACE.sub("", CONSOLE_SVG_FORMAT).replace("Fira Code, monospace", _FONTS)
-    text = console.export_svg(title=title, theme=SVG_EXPORT_THEME, code_format=form)
+    text = console.export_svg(title="parley play", theme=SVG_EXPORT_THEME, code_format=form)
     write_new({path: text})
 
 
@@ -124,7 +124,7 @@ class LiveScreen(WatchedGame):
         if self._console is not None and snapshot.exchanges:
             print_final(self, self._heading, self._console.file)
         if self._record is not None and snapshot.exchanges:
-            write_svg(self._record, lambda width: final_view(snapshot, self._heading, width), "parley play")
+            write_svg(self._record, lambda width: final_view(snapshot, self._heading, width))
 
     def _view(self) -> Group:
         assert self._console is not None

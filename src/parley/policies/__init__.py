@@ -41,7 +41,6 @@ GIVEN, CHANGED = "parent", "change"  # of a fork: a reply of the recorded game, 
 FIRST_STEP = "_think"  # what the phase of the first of two steps is called besides
 # How a study asks for replies. An ask's own format may also be the first of two steps: "free".
 ReplyFormat = Literal["json", "text", "two_steps"]
-REPLY_FORMATS: tuple[ReplyFormat, ...] = get_args(ReplyFormat)
 
 
 class Sampling(StrictModel):

@@ -283,7 +283,7 @@ def _hang() -> str:
 
 
 @contextmanager
-def explained(name: str, what: str = "", kind: type[ParleyError] | None = None) -> Iterator[None]:
+def explained(name: str, what: str, kind: type[ParleyError] | None = None) -> Iterator[None]:
     """Raise whatever code of the user's own raises as one line that says where: as an error of `kind`.
 
     By default a UsageError, or an EngineError if the code ends Python. Cancellation and Ctrl-C are not the code's.

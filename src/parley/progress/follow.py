@@ -73,7 +73,8 @@ class Progress:
         playing = Stage("playing", RUNNING if players else TO_DO if left else DONE)
         models = [stage(f"model {name}", mark, FETCH_MODEL, name) for name, mark in self._markers.items()]
         stages = [*models, *engines, playing, *after]
-        works = not left or any(stage.state == RUNNING for stage in stages)
+        over = all(stage.state == DONE for stage in [playing, *after])
+        works = over or any(stage.state == RUNNING for stage in stages) or (run is not None and not left)
         to_do = ", ".join(stage.name for stage in stages if stage.state != DONE)
         ended = f"the run ended; to do: {to_do}" if to_do else ""
         loading = any(stage.state == RUNNING for stage in engines)
@@ -89,7 +90,7 @@ class Progress:
             silent=max(now - max(state.last for state in at_work), 0.0) if players and not loading else None,
             spent=self._what_was_spent(now, last),
             note=ended if ends else self._note(run, works),
-            over=all(stage.state == DONE for stage in [playing, *after]),
+            over=over,
         )
 
     def _count(self, states: Iterable[ProcessState]) -> None:

@@ -77,7 +77,7 @@ class Expander:
         game: type[Game],
         models: Mapping[str, ModelEntry],
         models_file: Path,
-        needs_weights: bool = True,
+        needs_weights: bool,
     ) -> None:
         self._where = where
         self._content = content

@@ -283,7 +283,7 @@ class Study:
         )
 
 
-def _compare(conditions: Sequence[Condition], axis: str, besides: str = "") -> bool:
+def _compare(conditions: Sequence[Condition], axis: str, besides: str) -> bool:
     """Return whether any two conditions differ in this axis alone, or in it and the one `besides`.
 
     Along b, what goes with it may differ too.

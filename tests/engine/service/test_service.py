@@ -153,16 +153,24 @@ def test_a_proxy_that_cannot_be_used_is_told_without_its_password(
     secret = "me:pass-word@"
     for value in f"http://{secret}[::1", f"ftp://{secret}127.0.0.1", f"socks5h://{secret}127.0.0.1:1":
         monkeypatch.setenv("http_proxy", value)
-        with pytest.raises(UsageError, match=r"^the proxy of the environment for http:// has no usable URL") as caught:
+        with pytest.raises(UsageError, match=r"^HTTP_PROXY holds no usable URL") as caught:
             ask("http://service.invalid/v1", of_source=NO_KEY)
         assert "pass-word" not in str(caught.value), value
 
 
 def test_no_proxy_and_this_machine_take_none(proxied: StandInService, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_PROXY", "lab.example, 192.168.0.1")
-    hosts = ("lab.example", "a.lab.example", "192.168.0.1", "localhost", "[::1]", "192.168.0.2", "service.invalid")
-    direct = [host for host in hosts if _proxy_of(URL(f"http://{host}/v1")) is None]
-    assert direct == ["lab.example", "a.lab.example", "192.168.0.1", "localhost", "[::1]"]
+    for value, host, is_direct in [
+        ("192.168.0.0/16", "192.168.0.1", True),
+        ("lab.example, 192.168.0.1", "192.168.0.1", True),
+        ("lab.example", "a.lab.example", True),
+        ("10.0.0.0/8,*.lab.example", "192.168.0.1", False),
+        ("", "localhost", True),
+        ("", "[::1]", True),
+        ("10.0.0.0/8,*.lab.example", "models.lab.example", True),
+        ("10.0.0.0/8,*.lab.example", "lab.example", False),
+    ]:
+        monkeypatch.setenv("NO_PROXY", value)
+        assert (_proxy_of(URL(f"http://{host}/v1")) is None) == is_direct, (value, host)
 
 
 @settings(max_examples=50)

@@ -1,7 +1,8 @@
 """One HTTP request and its whole answer, bounded in time and in size; and what the error of a service means.
 
 What answers is not trusted. An error answers the question, or will pass, or will not: by its status, then by its
-`code`, `type` and words; docs/how-to/services.md has the table.
+`code`, `type` and words; docs/how-to/services.md has the table. The forms and words are those of the services'
+documents and of public bug reports, each named where it is looked for.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
+from ipaddress import ip_address, ip_network
 from typing import Any
 from urllib.request import getproxies, proxy_bypass
 
@@ -164,16 +166,26 @@ def _proxy_of(url: URL) -> URL | None:
     """
     proxies, host = getproxies(), url.host or ""
     named = proxies.get(url.scheme) or proxies.get("all")
-    if not named or is_loopback(host) or proxy_bypass(host):
+    if not named or is_loopback(host) or proxy_bypass(host) or _is_excepted(host, proxies.get("no", "")):
         return None
     with suppress(ValueError):
         proxy = URL(named if "://" in named else f"http://{named}")
         if proxy.scheme in ("http", "https") and proxy.host:
             return proxy
-    raise UsageError(
-        f"the proxy of the environment for {url.scheme}:// has no usable URL; write one such as "
-        "http://proxy.example:3128"
-    )
+    kind = url.scheme if proxies.get(url.scheme) else "all"
+    remedy = "write one such as http://proxy.example:3128; for SOCKS open a tunnel (ssh -L)"
+    raise UsageError(f"{kind.upper()}_PROXY holds no usable URL; {remedy}")
+
+
+def _is_excepted(host: str, no_proxy: str) -> bool:
+    """Whether NO_PROXY means a host, in the two forms that Python's own look at it does not know."""
+    for each in filter(None, map(str.strip, no_proxy.split(","))):
+        with suppress(ValueError):  # no addresses
+            if ip_address(host) in ip_network(each.strip("[]"), strict=False):
+                return True
+        if each.startswith("*.") and host.lower().endswith(each[1:].lower()):
+            return True
+    return False
 
 
 @cache
@@ -192,17 +204,44 @@ _PASSING = frozenset((408, 409, 424, 425, 429, 498, 499, *range(500, 600))) - {5
 # Why a reply ended that its service broke off: OpenRouter and vLLM, SGLang, DeepSeek, Zhipu.
 _BROKEN_OFF = ("error", "abort", "insufficient_system_resource", "network_error")
 # No answer to a question: keys, addresses, money, and what passes.
-_NO_ANSWER = frozenset((401, 402, 403, 404, 405, 408, 409, 424, 425, 429, 498, 499))
-# What vLLM, OpenAI, llama.cpp and Anthropic say of a prompt that is too long, of a filter, of a model that did not
-# keep to the schema (`json_validate_failed` is Groq's), and of an account without money.
-_CONTEXT = re.compile(
-    r"context_length_exceeded|exceed_context_size|string_above_max_length|maximum (?:context|model) length|"
-    r"context size has been exceeded|prompt is too long",
+_NO_ANSWER = frozenset((401, 402, 404, 405, 408, 409, 424, 425, 429, 498, 499))
+# OpenAI, Azure, OpenRouter and Cerebras (`context_length_exceeded`), llama.cpp, Anthropic, GitHub, OpenAI.
+_CONTEXT_CODES = re.compile(
+    r"context_length_exceeded|exceed_context_size_error|request_too_large|tokens_limit|string_above_max_length",
     re.IGNORECASE,
 )
-_FILTER = re.compile(r"content[_ ](?:filter|policy)|invalid_prompt", re.IGNORECASE)
-_SCHEMA = re.compile(r"json_validate_failed|does not match the expected|failed to parse input at pos", re.IGNORECASE)
-_QUOTA = re.compile(r"insufficient_quota|credit balance", re.IGNORECASE)
+_CONTEXT = re.compile(
+    r"maximum (?:context|model|prompt) length|maximum (?:context|input) (?:size|tokens)|"  # vLLM, OpenAI, Mistral, xAI
+    # Anthropic, Bedrock, Baidu, Ollama, LM Studio, MiniMax; no time that is over in a server of Go
+    r"(?:prompt|input|messages?|context(?! deadline))\b[^.]{0,40}(?:too long|exceed)|too large for model with|"
+    # llama.cpp, Moonshot, Zhipu, Cloudflare, watsonx, Volcengine
+    r"(?:exceed(?:s|ed|ing)?|(?:longer|larger|greater) than|over) .{0,60}"
+    r"(?:context(?! deadline)|model (?:token )?limit|tokens? limit|max length|max message)|"
+    r"exceeds? the (?:maximum number of tokens|configured limit)|"  # Gemini, GPT-5
+    r"\btokens? \+ .{0,40}max_new_tokens|`inputs` must have less|"  # TGI and Together
+    r"input token count is .{0,40}only supports|context length of only|"  # Vertex, LM Studio
+    r"reduce the length of the (?:messages|prompt|input)|range of input length|too many (?:input )?tokens",
+    re.IGNORECASE | re.DOTALL,
+)
+# A reply that may not be as long as the entry asks for is no fault of the prompt (Bedrock and others).
+_OF_REPLY = re.compile(r"(?is)(?!.*(?:context|input|prompt|message)).*(?:max(?:imum)?[_ ](?:\w+[_ ])?|output )tokens")
+# OpenAI and Azure, DashScope, Volcengine; words of DeepSeek ("exists risk"), OpenRouter, Vertex, xAI, Zhipu, Cohere.
+_FILTER_CODES = re.compile(
+    r"content_?filter|content_policy|ResponsibleAIPolicy|invalid_prompt|data_?inspection|moderation|sensitive_?content",
+    re.IGNORECASE,
+)
+_FILTER = re.compile(
+    r"content (?:management|filter|polic|exists risk)|usage (?:polic|guideline)|safety (?:system|filter|polic|setting)"
+    r"|\bflagged\b|inappropriate content|prohibited[ _]content|(?<!case[ -])sensitive (?:content|info|words)|"
+    r"new_sensitive|responsible ai|guardrail|blocked (?:input|output)",
+    re.IGNORECASE,
+)
+# The model did not do it: Groq's codes, and the words of llama.cpp (#27279).
+_SCHEMA_CODES = re.compile(r"json_validate_failed|tool_use_failed|output_parse_failed", re.IGNORECASE)
+_SCHEMA = re.compile(r"output (?:that )?does not match the expected|failed to parse input at pos", re.IGNORECASE)
+# OpenAI and Moonshot; the words of Zhipu, xAI, Anthropic, Moonshot. Gemini says "your current quota" of a minute's.
+_QUOTA_CODES = re.compile(r"insufficient_(?:quota|balance|funds)|billing|exceeded_current_quota_error", re.IGNORECASE)
+_QUOTA = re.compile(r"insufficient (?:balance|funds|credit)|spending limit|credit (?:balance|limit)|recharge", re.I)
 
 
 @dataclass(frozen=True)
@@ -218,11 +257,15 @@ class ServiceError:
         """The finish reason of the reply that it stands for: no other try would have another; None for no reply."""
         if not 400 <= self.status <= 500 or self.status in _NO_ANSWER:
             return None
-        if _FILTER.search(self.words):
+        words = self.words
+        if _FILTER_CODES.search(self.code) or (_FILTER.search(words) and not _CONTEXT_CODES.search(self.code)):
             return "content_filter"
-        if (self.status == 413 and "rate_limit" not in self.code) or _CONTEXT.search(self.words):
+        if self.status == 403 or "rate_limit" in self.code:  # Groq says 413 of a limit by the minute
+            return None
+        is_prompt = _CONTEXT.search(words) and not _OF_REPLY.match(words)
+        if self.status == 413 or _CONTEXT_CODES.search(self.code) or is_prompt:
             return PROMPT_TOO_LONG
-        return NO_SCHEMA if _SCHEMA.search(self.words) else None
+        return NO_SCHEMA if _SCHEMA_CODES.search(self.code) or _SCHEMA.search(words) else None
 
     @property
     def passes(self) -> bool:
@@ -232,12 +275,13 @@ class ServiceError:
     @property
     def wants_money(self) -> bool:
         """Whether no money is left, which some say with a status that would pass."""
-        return self.status == 402 or (self.status in (400, 403, 429) and _QUOTA.search(self.words) is not None)
+        said = _QUOTA_CODES.search(self.code) or _QUOTA.search(self.words)
+        return self.status == 402 or (self.status in (400, 403, 429) and said is not None)
 
     @property
     def words(self) -> str:
-        """Its codes and types, and as much of its message as is read."""
-        return f"{self.code} {self.message[:READ_CHARS]}"
+        """As much of its message as is read."""
+        return self.message[:READ_CHARS]
 
 
 def _error_of(response: Response) -> ServiceError | None:
@@ -256,10 +300,15 @@ def _error_of(response: Response) -> ServiceError | None:
         return None
     error = said if isinstance(said, Mapping) else {"message": said}
     raw = _mapping(error.get("metadata")).get("raw")  # OpenRouter: what its provider said
+    try:
+        of_provider = _mapping(json.loads(str(raw))["error"])
+    except NOT_AS_ASKED:
+        of_provider = {}
     status = response.status_code
     if status == 200:  # it has its own, or passes
         status = code if isinstance(code := error.get("code"), int) and 400 <= code < 600 else 502
-    codes = [str(code) for key in ("code", "type") if (code := error.get(key))]
+    layers = (body, error, _mapping(error.get("innererror")), of_provider)  # Azure has inner ones
+    codes = [str(code) for layer in layers for key in ("code", "type", "status") if (code := layer.get(key))]
     message = " ".join(str(part) for part in (error.get("message"), raw) if part)
     return ServiceError(status, " ".join(codes), message)
 

@@ -17,7 +17,6 @@ from parley.games.consensus.policies import POLICIES
 from parley.games.evidence import Achievable
 from parley.games.network import Network
 from parley.policies.kinds import ChosenPolicy, Rule
-from parley.text import counted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,78 +48,56 @@ def best_known(
             wanted = ChosenPolicy(wanted.kind, named.model_copy(update={"f": f}))
         if problem := wanted.misfit(parameters.model_copy(update=changes)):
             raise UsageError(f"achievable: {wanted.kind.name}: {problem}")
-        return BestKnown(wanted, frozenset(), "the study names this protocol", changes)
-    name, given, promises, why = _choose(parameters, n, f, network)
-    if Fraction(n - f, n) < parameters.stop_threshold:
-        promises, why = promises & {HULL}, f"{why}; but Byzantine agents can withhold the votes that a stop needs"
-    elif Fraction(f, n) >= parameters.stop_threshold:
-        promises, why = promises & {HULL}, f"{why}; but Byzantine agents have the votes to stop the game at once"
+        return BestKnown(wanted, frozenset(), changes)
+    name, given, promises = _choose(parameters, n, f, network)
+    # Else Byzantine agents have the votes to stop the game at once, or can withhold those that a stop needs.
+    if not Fraction(f, n) < parameters.stop_threshold <= Fraction(n - f, n):
+        promises &= {HULL}
     kind = POLICIES[name]
-    return BestKnown(ChosenPolicy(kind, kind.Parameters(**given)), frozenset(promises), why, changes)
+    return BestKnown(ChosenPolicy(kind, kind.Parameters(**given)), frozenset(promises), changes)
 
 
-_Choice = tuple[str, dict[str, Any], set[str], str]  # the protocol, its parameters, what is promised, and why
+_Choice = tuple[str, dict[str, Any], set[str]]  # the protocol, its parameters, and what is promised
 
 
 def _choose(p: ConsensusParameters, n: int, f: int, network: Network) -> _Choice:
     if f == 0:
         return _without_faults(p, n, network)
-    if not network.is_complete:
-        return _on_network(p, n, f)
+    if not network.is_complete:  # who drops f values on each side of its own stays in the hull
+        return "w_msr" if p.goal.values == "real" else "trimmed_median", {"f": f}, {HULL} if f < n else set()
     return _with_equivocation(p, n, f) if p.equivocation else _by_broadcast(p, n, f)
 
 
 def _without_faults(p: ConsensusParameters, n: int, network: Network) -> _Choice:
+    """The smallest initial value floods the network."""
     steps = network.facts().diameter
-    if steps is None:
-        return "flood_min", {"rounds": n - 1}, {HULL}, "no agreement is promised: not everyone reaches everyone"
-    reach = f"the smallest initial value floods the network in {counted(steps, 'round')}"
-    if steps + 1 > p.max_rounds:
-        return "flood_min", {"rounds": steps}, {HULL}, f"{reach}, more than there are"
-    return "flood_min", {"rounds": steps}, {AGREEMENT, VALIDITY, HULL}, f"{reach}, and nobody is Byzantine"
-
-
-def _on_network(p: ConsensusParameters, n: int, f: int) -> _Choice:
-    name, hull = ("w_msr" if p.goal.values == "real" else "trimmed_median"), {HULL} if f < n else set()
-    stays = "who drops f values on each side of its own stays in the hull; no agreement is promised"
-    if p.equivocation:
-        why = f"{stays}: Byzantine agents may equivocate"
-    elif p.goal.values != "real":
-        why = f"{stays}: W-MSR needs real values"
-    else:
-        why = f"{stays}: W-MSR agrees in the limit if the network is ({f + 1}, {f + 1})-robust"
-    return name, {"f": f}, hull, why
+    if steps is None:  # not everyone reaches everyone
+        return "flood_min", {"rounds": n - 1}, {HULL}
+    return "flood_min", {"rounds": steps}, {HULL, *({AGREEMENT, VALIDITY} if steps < p.max_rounds else ())}
 
 
 def _by_broadcast(p: ConsensusParameters, n: int, f: int) -> _Choice:
-    why = "all hear the same, so that any rule agrees in round 2"
+    """All hear the same, so that any rule agrees in round 2; n > 2f keeps it in the hull."""
     hull = {HULL} if n > 2 * f else set()
-    why = f"{why}; n > 2f keeps it in the hull" if hull else f"{why}; with n <= 2f it may be any value"
     if p.max_rounds < 2:
-        return "median", {"rounds": 1}, hull, f"{why}, but there is only one"
+        return "median", {"rounds": 1}, hull
     valid = {VALIDITY} if hull and p.goal.validity == "hull" else set()
-    return "median", {"rounds": 1}, {AGREEMENT, *hull, *valid}, why
+    return "median", {"rounds": 1}, {AGREEMENT, *hull, *valid}
 
 
 def _with_equivocation(p: ConsensusParameters, n: int, f: int) -> _Choice:
     goal = p.goal
-    if n <= 3 * f:
-        why = "nothing is promised: with n <= 3f and equivocation none can agree without signatures"
-        return "dolev_strong", {"f": f}, set(), why
+    if n <= 3 * f:  # none can agree without signatures
+        return "dolev_strong", {"f": f}, set()
     if goal.values == "real" and goal.validity == "hull" and goal.within:
+        if goal.within < n * math.ulp(max(abs(p.value_min), abs(p.value_max), 1.0)):  # finer than rounding
+            return "msr", {"f": f}, {HULL}
         ratio, spread = f / (n - 2 * f), float(p.value_max - p.value_min)
-        if goal.within < n * math.ulp(max(abs(p.value_min), abs(p.value_max), 1.0)):
-            why = "n > 3f: MSR stays in the hull; no agreement is promised: agree_within is finer than rounding"
-            return "msr", {"f": f}, {HULL}, why
         needed = math.ceil(math.log(max(spread / goal.within, 1)) / math.log(1 / ratio)) + 1
-        why = f"n > 3f: MSR is within {goal.within:g} after {counted(needed, 'round')} at most"
-        return "msr", {"f": f}, {HULL, *({AGREEMENT, VALIDITY} if needed < p.max_rounds else ())}, why
-    if n > 4 * f:
-        promises = {AGREEMENT} if 2 * (f + 1) < p.max_rounds else set()
-        why = f"n > 4f: phase king agrees after {counted(f + 1, 'phase')} of two rounds"
-        return "phase_king", {"f": f}, promises, why
-    promises = {AGREEMENT} if f + 2 <= p.max_rounds else set()
-    return "dolev_strong", {"f": f}, promises, f"n > 3f: agreement after {counted(f + 1, 'round')}"
+        return "msr", {"f": f}, {HULL, *({AGREEMENT, VALIDITY} if needed < p.max_rounds else ())}
+    if n > 4 * f:  # phases of two rounds
+        return "phase_king", {"f": f}, {AGREEMENT} if 2 * (f + 1) < p.max_rounds else set()
+    return "dolev_strong", {"f": f}, {AGREEMENT} if f + 2 <= p.max_rounds else set()
 
 
 def reached(

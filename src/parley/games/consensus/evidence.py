@@ -148,11 +148,6 @@ class ConsensusEvidence(Evidence[ConsensusParameters, ConsensusRound]):
         wanted = {"paper_figure_2": False, "paper_figure_3": True}.get(figure.name, attacked)
         return attacked == wanted
 
-    def derived(self, metrics: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the mean of the values that honest agents began with; None without any."""
-        initial = metrics["initial_values"].values()
-        return {"initial_mean": fmean(initial) if initial else None}
-
     def measured(
         self,
         parameters: ConsensusParameters,

@@ -56,6 +56,7 @@ _PRINTED: Mapping[str, tuple[Fraction, str]] = {
     "paper": (Fraction(66, 100), "66%+"),
     "swarms": (TWO_THIRDS, "two-thirds"),
 }
+_PUBLISHED_CHARS = 50  # of a reason in the history of the authors' code
 _LARGEST_DENOMINATOR = 20  # of fractions that are told as such
 
 _SHARED: dict[str, shared.Template] = {
@@ -180,11 +181,11 @@ def published_text(name: str, **values: object) -> str:
     return shared.fill(_words(_PUBLISHED_WORDS)[name], values)
 
 
-def published_round_text(number: int, heard: Mapping[str, Said], longest: int) -> str:
+def published_round_text(number: int, heard: Mapping[str, Said]) -> str:
     """Return the line of a round in the history, by letter; a longer reason is cut, dots included, and quoted."""
     lines = []
     for name, said in sorted(heard.items()):
-        why = f"{said.text[: longest - 3]}..." if len(said.text) > longest else said.text
+        why = f"{said.text[: _PUBLISHED_CHARS - 3]}..." if len(said.text) > _PUBLISHED_CHARS else said.text
         value = published_text("abstained") if said.value is None else said.value
         reason = published_text("reason", reason=_quote(why)) if why else ""
         lines.append(published_text("proposal", agent=name, value=value) + reason)

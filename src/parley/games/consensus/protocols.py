@@ -47,7 +47,6 @@ def peer_values(fields: Mapping[str, Any]) -> dict[str, Value | None]:
 
 # What the authors' code (`rules: published_code`) shows of the past: notes, and characters of a reason.
 _PUBLISHED_NOTES = 5
-_PUBLISHED_CHARS = 50
 
 
 Heard = Mapping[str, Said]  # what one agent heard of a round, by name: its own word and its neighbors'
@@ -312,7 +311,7 @@ class PublishedCodeProtocol(PaperProtocol):
 
     def round_text(self, name: str, number: int) -> str:
         """Return a round of an agent's history, in a line."""
-        return prompts.published_round_text(number, self.history[name][number - 1], _PUBLISHED_CHARS)
+        return prompts.published_round_text(number, self.history[name][number - 1])
 
     def notes_text(self, agent: Agent) -> str:
         """Return the last five notes of an agent."""

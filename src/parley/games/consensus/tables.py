@@ -40,7 +40,7 @@ class Regret(TableMaker):
         own = reached(condition.parameters, game.summary.outcome, trace)
         row = {**condition.axes, "seed": game.simulation.seed, "id": game.simulation.id}
         promises = [of.name for of in ACHIEVABLE if of.name in best.promises]
-        row |= {"protocol": best.policy.label, "promised": ", ".join(promises), "theory": best.why}
+        row |= {"protocol": best.policy.label, "promised": ", ".join(promises)}
         for of in ACHIEVABLE:
             mine, most = own[of.name], best_reached[of.name]
             lost = most - mine if of.more else mine - most

@@ -225,7 +225,7 @@ _IGNORED = re.compile(r"[,$]|\.$")
 _HARNESS_NUMBER = re.compile(r"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 
 
-def read_as(reading: Reading, answer: str, argument: str = "") -> str | None:
+def read_as(reading: Reading, answer: str, argument: str) -> str | None:
     """Return the number that a reply gives, as the text of an exact fraction, or None. Never raises.
 
     The one that the answer states (`exact`), what it begins with (`strict`), or the last anywhere (`flexible`).

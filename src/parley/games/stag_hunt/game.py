@@ -18,7 +18,6 @@ from parley.games.stag_hunt.betrayal import betrayal_metrics
 from parley.games.stag_hunt.evidence import StagHuntEvidence
 from parley.games.stag_hunt.parameters import (
     HARE,
-    LONGEST_WORD,
     PUBLISHED,
     STAG,
     YOU,
@@ -122,7 +121,7 @@ class StagHuntGame(Game[StagHuntParameters]):
 
     def _heard(self, text: str) -> str | None:
         """Return the word that others hear; by the published rules of several words the first."""
-        return one_word((text.split() or [""])[0] if self._published else text, LONGEST_WORD)
+        return one_word((text.split() or [""])[0] if self._published else text)
 
     @classmethod
     def imported_material(

@@ -94,11 +94,11 @@ def counted(rounds: Sequence[HuntRound]) -> list[HuntRound]:
     return [each for each in rounds if not each.get("excluded")]
 
 
-def one_word(text: str, longest: int) -> str | None:
+def one_word(text: str) -> str | None:
     """Return the word that `text` is, cleaned; None if it is not one.
 
     What stands around it is no part of it: white space, hidden characters, quotes, punctuation, signs. One word has
-    letters with their marks, digits, ' and -, one letter or digit at least, and at most `longest` characters.
+    letters with their marks, digits, ' and -, one letter or digit at least, and at most LONGEST_WORD characters.
     """
     word = unicodedata.normalize("NFC", one_line(text))
     inside = [place for place, c in enumerate(word) if unicodedata.category(c)[0] not in "PSZ"]
@@ -106,7 +106,7 @@ def one_word(text: str, longest: int) -> str | None:
     kinds = [unicodedata.category(c) for c in word]
     fits = all(kind[0] in "LM" or kind == "Nd" or c in "'-" for kind, c in zip(kinds, word, strict=True))
     has_letter = any(kind[0] == "L" or kind == "Nd" for kind in kinds)
-    return word if fits and has_letter and not _BLANK & {*word} and len(word) <= longest else None
+    return word if fits and has_letter and not _BLANK & {*word} and len(word) <= LONGEST_WORD else None
 
 
 ALL = "all"
@@ -160,7 +160,7 @@ _Needed = Annotated[
 
 
 def _word(value: str) -> str:
-    word = one_word(value, LONGEST_WORD)
+    word = one_word(value)
     if word is None:
         raise ValueError(f"is not one word of at most {LONGEST_WORD} letters, digits, ' and -")
     return word

@@ -25,7 +25,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Where this is set, each process compiles again what was installed without bytecode: 6 s of every start of vLLM.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help setup exports remotes servers demo model second-model test test-slow test-fast test-pythons verification reference playthroughs limits lint format docs bench dist published findings gpu-check clean
+.PHONY: help setup exports remotes servers demo model second-model test test-slow test-fast test-pythons reference playthroughs limits lint format docs bench dist published findings gpu-check clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -101,10 +101,7 @@ test-pythons: setup ## Run the fast tests under each Python of 3.11 to 3.13 that
 	  .venv-py$$version/bin/python -m pytest -m "$(FAST)" -n $(WORKERS) --dist worksteal -q || exit 1; \
 	done
 
-verification: setup ## Write the list of promises in docs/verification.md anew
-	@python docs/_extensions/promises.py
-
-reference: setup ## Write the keys and commands in docs/reference anew
+reference: setup ## Write the keys, columns, commands and promises in docs/, and the schemas in config/, anew
 	@python docs/_extensions/reference.py
 
 playthroughs: setup ## Write the games of docs/playthroughs anew; read the diff

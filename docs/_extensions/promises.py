@@ -1,4 +1,4 @@
-"""The list of promises in docs/verification.md, from the marker `promise` on tests: `make verification`."""
+"""Lists what tests promise, from their marker `promise`, in Markdown."""
 
 import ast
 from collections.abc import Iterator
@@ -6,8 +6,6 @@ from itertools import groupby
 from pathlib import Path
 
 TESTS = Path(__file__).parents[2] / "tests"
-PAGE = Path(__file__).parents[1] / "verification.md"
-BEGIN, END = "<!-- made by `make verification` -->\n", "<!-- end -->\n"
 
 
 def promises() -> Iterator[tuple[str, str]]:
@@ -26,20 +24,10 @@ def promises() -> Iterator[tuple[str, str]]:
                     yield ast.literal_eval(node.args[0]), shows
 
 
-def listed() -> str:
-    """Return the promises by room, each with the tests that show it, in Markdown."""
+def markdown() -> str:
+    """Return the promises by room, each with the tests that show it."""
     parts = []
     for room, rows in groupby(promises(), key=lambda row: row[1].split("/")[0]):
         lines = "".join(f"- {promise} `{shows}`\n" for promise, shows in rows)
-        parts.append(f"### {room}\n\n{lines}\n")
-    return "\n" + "".join(parts)
-
-
-def page() -> str:
-    """Return the whole page: what is written by hand around the list of now."""
-    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-    return f"{before}{BEGIN}{listed()}{END}{rest.split(END)[1]}"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+        parts.append(f"### {room}\n\n{lines}")
+    return "\n".join(parts)

@@ -1,37 +1,65 @@
-"""Writes what pages of the reference say of keys and commands, from the schemas and the commands: `make reference`."""
+"""Writes what pages say of keys, columns, commands and promises, and the schemas for editors: `make reference`."""
 
 import inspect
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from pprint import pformat
+from typing import Any
 
 import click
+import column_lists
+import promises
 import schema_tables
 
-from parley import paths
+from parley.card.content import Card
 from parley.cli import commands
+from parley.engine.models import ModelsFile
 from parley.games.base import Game
 from parley.games.registry import GAMES
+from parley.imports.jsonl import ReplyLine
 from parley.study.prompt_sent import asked, default_study
+from parley.study.study_file import StudyFile
 
 ROOT = Path(__file__).parents[2]
 BEGIN, END = "<!-- made by `make reference` -->\n", "<!-- end -->\n"
 _LABEL = re.compile(r"^Examples?:\s+")
 
 
-def pages() -> dict[Path, str]:
-    """Return the pages with what is generated of now, between the lines that mark it."""
-    schemas = {name: schema_tables.load(ROOT / paths.schema(name)) for name in ("study", "models")}
-    made = {name: schema_tables.markdown(schema) for name, schema in schemas.items()}
-    made["commands"] = "\n".join(_command(commands, "parley"))
-    by_page = {ROOT / "docs" / "reference" / f"{name}.md": text for name, text in made.items()}
-    by_page[ROOT / "docs" / "own-policies.md"] = "\n".join(map(_view, GAMES.values()))
-    found = {}
-    for page, text in by_page.items():
+def made() -> dict[Path, str]:
+    """Return the schemas, and the pages with what is generated of now between the lines that mark it."""
+    schemas = {"study": _study(), "models": ModelsFile.model_json_schema()}
+    of_docs = {f"reference/{name}": schema_tables.markdown(schema) for name, schema in schemas.items()}
+    of_docs["reference/commands"] = "\n".join(_command(commands, "parley"))
+    of_docs["own-policies"] = "\n".join(map(_view, GAMES.values()))
+    of_docs["data"] = column_lists.markdown()
+    of_docs["verification"] = promises.markdown()
+    schemas |= {"card": Card.model_json_schema(), "reply": ReplyLine.model_json_schema()}
+    found = {
+        ROOT / "config" / "schemas" / f"{name}.schema.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+        for name, schema in schemas.items()
+    }
+    for name, text in of_docs.items():
+        page = ROOT / "docs" / f"{name}.md"
         before, rest = page.read_text(encoding="utf-8").split(BEGIN)
         found[page] = f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}"
     return found
+
+
+def _study() -> dict[str, Any]:
+    """Return the schema of a study, with the parameters of each game."""
+    study = StudyFile.model_json_schema()
+    shipped = {"enum": sorted(GAMES)}
+    # An editor offers these, and takes the user's own.
+    study["properties"]["game"]["anyOf"] = [shipped, {"pattern": ":"}, {"description": "An installed entry point."}]
+    parameters = [game.Parameters.model_json_schema(mode="validation") for _, game in sorted(GAMES.items())]
+    for schema in parameters:
+        study["$defs"] |= {**schema.pop("$defs", {}), schema["title"]: schema}
+    fitting = {"anyOf": [{"$ref": f"#/$defs/{schema['title']}"} for schema in parameters]}
+    study["if"] = {"properties": {"game": shipped}}
+    study["then"] = {"properties": {"parameters": fitting}}
+    return study
 
 
 def _command(command: click.Command, name: str) -> Iterator[str]:
@@ -65,5 +93,5 @@ def _view(game: type[Game]) -> str:
 
 
 if __name__ == "__main__":
-    for file, text in pages().items():
+    for file, text in made().items():
         file.write_text(text, encoding="utf-8")

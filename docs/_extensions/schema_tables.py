@@ -1,16 +1,9 @@
 """Turns a JSON schema of pydantic into Markdown: a section for each group of keys, a row for each key."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 Schema = dict[str, Any]
-
-
-def load(path: Path) -> Schema:
-    """Read a schema file."""
-    schema: Schema = json.loads(path.read_text(encoding="utf-8"))
-    return schema
 
 
 def markdown(schema: Schema) -> str:

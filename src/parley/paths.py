@@ -327,11 +327,6 @@ def lock(study: str) -> Path:
     return root() / ".snakemake" / f"parley-{study}.lock"
 
 
-def schema(name: str) -> Path:
-    """JSON schema of the files that users write: `study` or `models`."""
-    return CONFIG / "schemas" / f"{name}.schema.json"
-
-
 def prepared_models() -> Path:
     """Folder of all prepared models: a user's own, whatever folder a study is in, unless `MODELS` names another."""
     cache = os.environ.get("XDG_CACHE_HOME", "")

@@ -15,7 +15,7 @@ import yaml
 
 from parley import paths
 from parley.analysis.summarize import summarize
-from parley.analysis.tables import columns_of, declared, describe, names_of, page, typed
+from parley.analysis.tables import columns_of, declared, describe, names_of, typed
 from parley.columns import Column, described, find, table_names
 from parley.games.registry import GAMES
 from parley.identity import digest
@@ -35,7 +35,6 @@ pytestmark = pytest.mark.promise(
     "Every column of every table, record and metrics file is described, and nothing else is."
 )
 
-PAGE = next(REPOSITORY.joinpath("docs").rglob("data.md"))
 DELIBERATION = {"prompt": "improve", "byzantine": "stubborn", "n": 4}
 RIGHT = {"name": "solver", "accuracy": 0.7}
 BYZANTINE = {"b": [0, 1], "byzantine": ["random", "silent"]}
@@ -165,11 +164,6 @@ def test_all_of_records_and_metrics_is_described_and_nothing_else(studies: list[
             assert None not in found.values(), found
             seen |= {name for name in found.values() if name}
     assert {column.name for column in metadata + metrics} == seen
-
-
-def test_the_page_is_what_the_columns_give() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    assert page(text) == text, f"run: python -m parley.analysis.tables {PAGE}"
 
 
 def test_other_columns_are_another_version_of_the_tables() -> None:

@@ -23,7 +23,6 @@ from parley.play.replay import replay
 from parley.play.simulate import simulate_shard
 from parley.statistics.power import Rates, power_of_pooled
 from parley.study import load_study
-from parley.study.study_file import text as schema_text
 from parley.text.yamlfile import load_yaml
 from support import REPOSITORY
 from support.commands import Parley, one_line_error
@@ -243,11 +242,6 @@ def test_a_shipped_card_is_made_again_from_what_its_model_said(
     assert [replay(record).difference for record in sorted(made.rglob("*.parquet"))] == [None] * 30
     subprocess.run(["parley", "card", name, "--quick"], cwd=tmp_path, check=True, capture_output=True)
     assert (made / "card.json").read_bytes() == (FOLDER / "shipped" / f"{name}.json").read_bytes()
-
-
-def test_the_schema_says_what_a_card_is() -> None:
-    stored = (REPOSITORY / paths.schema("card")).read_text(encoding="utf-8")
-    assert stored == schema_text(Card.model_json_schema()), "run: python -m parley.card.content"
 
 
 def test_a_model_plays_some_four_hundred_games(tmp_path: Path) -> None:

@@ -7,12 +7,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from parley import paths
 from parley.errors import UsageError
 from parley.imports.games import NO_GAME, UNREADABLE, Defect, ImportedGame
-from parley.imports.jsonl import FORMAT, SCHEMA, ReplyLine
-from parley.study.study_file import text
-from support import REPOSITORY
+from parley.imports.jsonl import FORMAT, ReplyLine
 from support.records import reply_lines, write_lines
 
 
@@ -65,9 +62,7 @@ def test_what_is_no_line_or_no_game_is_named(tmp_path: Path) -> None:
     assert one(tmp_path).kind == UNREADABLE
 
 
-def test_the_schema_file_is_up_to_date_and_fits() -> None:
-    stored = (REPOSITORY / paths.schema(SCHEMA)).read_text(encoding="utf-8")
-    assert stored == text(ReplyLine.model_json_schema()), "run: python -m parley.imports.jsonl"
+def test_the_schema_fits() -> None:
     validator = Draft202012Validator(ReplyLine.model_json_schema())
     assert all(validator.is_valid(line) for line in reply_lines(["ss"], byzantine="x"))
     assert not validator.is_valid({"id": "a", "round": 1})

@@ -51,10 +51,11 @@ def test_wilson_equals_its_closed_form_also_of_a_mean(case: tuple[int, int], con
     p, z = k / n, {0.95: Z, 0.99: 2.5758293035489004}[confidence]
     center = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    low, high = wilson_interval(k, n, confidence)
+    low, high = scipy_stats.binomtest(k, n).proportion_ci(confidence, method="wilson")
     assert (low, high) == pytest.approx((center - half, center + half), abs=1e-9)
     assert 0 <= low <= p <= high <= 1
     assert [float(limit) for limit in wilson_of_mean(p, n, confidence)] == pytest.approx([low, high], abs=1e-12)
+    assert wilson_interval(k, n) == pytest.approx([float(limit) for limit in wilson_of_mean(p, n)], abs=1e-12)
 
 
 def test_wilson_of_a_mean_holds_the_mean_however_far_out_it_is() -> None:

@@ -122,7 +122,7 @@ def study_index(seeds: int, **changes: Any) -> dict[str, Any]:
     }
     columns["damaged"][2], columns["outcome"][2] = "seed=2.parquet: its checksum does not fit; play it again", None
     return {
-        **{"format": 1, "study": "made-up", "game": "numbers", "title": "Numbers among liars", "version": "0.0.0"},
+        **{"study": "made-up", "game": "numbers", "title": "Numbers among liars", "version": "0.0.0"},
         **{"imported": False, "written": "2026-01-01T00:00:00+00:00", "unfinished": 0, "left_out": None},
         "axes": [
             {"name": "liars", "label": "liars", "values": list(LIARS)},
@@ -136,7 +136,6 @@ def study_index(seeds: int, **changes: Any) -> dict[str, Any]:
                 "label": f"liars={liars}",
                 "axes": {"liars": liars, "prompt": "plain"},
                 "parts": [f"data/{place:04d}.js"],
-                "n": seeds,
             }
             for place, liars in enumerate(LIARS)
         ],
@@ -162,7 +161,7 @@ def condition_data(index: Mapping[str, Any], condition: int) -> dict[str, Any]:
     texts, columns = _Texts(), index["simulations"]
     places = [place for place, found in enumerate(columns["condition"]) if found == condition]
     games = [_game(columns, place, condition, texts) for place in places if columns["damaged"][place] is None]
-    return {"format": 1, "condition": f"{condition:04d}", "texts": texts, "states": STATES, "simulations": games}
+    return {"texts": texts, "states": STATES, "simulations": games}
 
 
 def _game(columns: Mapping[str, Any], place: int, liars: int, texts: _Texts) -> dict[str, Any]:
@@ -198,8 +197,6 @@ def _game(columns: Mapping[str, Any], place: int, liars: int, texts: _Texts) -> 
     ring = {name: [names[at - 1], names[(at + 1) % AGENTS]] for at, name in enumerate(names)}
     return {
         "id": columns["id"][place],
-        "seed": seed,
-        "outcome": columns["outcome"][place],
         "metrics": {"rounds_to_agree": 3, "share": 0.75, "nothing": None},
         "rounds": list(ROUNDS),
         "round_name": "round",

@@ -14,6 +14,7 @@ import pytest
 import yaml
 from snakemake.cli import get_argument_parser
 
+from parley.games.registry import GAMES
 from support import REPOSITORY
 from support.workflows import jobs, snakemake, write
 
@@ -90,6 +91,8 @@ def test_citation_has_the_version_of_the_package_and_the_papers() -> None:
         for number in [i["value"].removeprefix("arXiv:") for i in reference.get("identifiers", [])]:
             assert reference["url"] == f"https://arxiv.org/abs/{number}"
             assert reference["doi"] == f"10.48550/arXiv.{number}"
+    papers = {(game.paper.title, game.paper.url) for game in GAMES.values() if game.paper}
+    assert papers <= {(reference["title"], reference.get("url")) for reference in citation["references"]}
 
 
 def test_zenodo_is_told_what_the_citation_says() -> None:

@@ -39,53 +39,45 @@ def rounds_of(study: Study, outcome: Mapping[str, Any], trace: Sequence[Mapping[
 
 
 class Averages:
-    """The shares that simulations have at places (rounds, thresholds), added up by condition."""
+    """The measures of simulations by round, added up by condition."""
 
     def __init__(self, study: Study) -> None:
         self._study = study
-        # Condition, then name and place -> number of values, and their sum.
+        # Condition, then name and round -> number of values, and their sum.
         self._sums: dict[str, dict[tuple[str, Any], list[float]]]
         self._sums = {condition.name: defaultdict(lambda: [0, 0.0]) for condition in study.conditions}
-        # Condition and name -> last place and last value of what stays.
-        self._ended: dict[tuple[str, str], list[tuple[Any, float]]] = defaultdict(list)
+        # Condition and name -> last round and last value of what stays.
+        self._ended: dict[tuple[str, str], list[tuple[int, float]]] = defaultdict(list)
 
-    def add_rounds(self, condition: str, rounds: Rounds) -> None:
-        """Add the measures of one simulation by round; `carried` ones keep their value after its last one."""
+    def add(self, condition: str, rounds: Rounds) -> None:
+        """Add the measures of one simulation; NaN is none, `carried` ones keep their value after its last round."""
         series, last = rounds
-        self.add(condition, series)
+        for name, points in series.items():
+            for number, share in dict(points).items():
+                if not math.isnan(share):
+                    known = self._sums[condition][name, number]
+                    known[0] += 1
+                    known[1] += share
         for measure in self._study.game.evidence.measures:
             value = dict(series.get(measure.name, ())).get(last, math.nan)
             if measure.carried and not math.isnan(value):
                 self._ended[condition, measure.name].append((last, value))
 
-    def add(self, condition: str, series: Mapping[str, Iterable[tuple[Any, float]]]) -> None:
-        """Add one simulation of the condition with this path: by name, its (place, share in [0, 1]) points.
+    def table(self) -> pd.DataFrame:
+        """Return a row per condition, measure and round: axes, n, the mean in [0, 1] and its Wilson limits.
 
-        Places are of one kind that can be sorted, such as numbers. One share at most counts for each name and place;
-        NaN is none.
-        """
-        for name, points in series.items():
-            for place, share in dict(points).items():
-                if not math.isnan(share):
-                    known = self._sums[condition][name, place]
-                    known[0] += 1
-                    known[1] += share
-
-    def table(self, names: Iterable[str], name_column: str, place_column: str) -> pd.DataFrame:
-        """Return a row per condition, one of `names` and place: axes, n, the mean in [0, 1] and its Wilson limits.
-
-        `playing` counts the simulations that have the place; n also those that ended before it, if the value stays.
+        `playing` counts the simulations that have the round; n also those that ended before it, if the value stays.
         """
         rows = []
-        for condition, name in product(self._study.conditions, names):
-            sums, ended = self._sums[condition.name], self._ended[condition.name, name]
-            for place in sorted(place for found, place in sums if found == name):
-                playing, total = sums[name, place]
-                kept = [value for last, value in ended if last < place]
-                where = [*condition.axes.values(), name, place]
+        for condition, measure in product(self._study.conditions, self._study.game.evidence.measures):
+            sums, ended = self._sums[condition.name], self._ended[condition.name, measure.name]
+            for number in sorted(number for found, number in sums if found == measure.name):
+                playing, total = sums[measure.name, number]
+                kept = [value for last, value in ended if last < number]
+                where = [*condition.axes.values(), measure.name, number]
                 rows.append([*where, playing + len(kept), playing, total + sum(kept)])
-        counts = ["simulations", "playing"]
-        table = pd.DataFrame(rows, columns=[*self._study.axes, name_column, place_column, *counts, "mean"])
+        columns = [*self._study.axes, "measure", "round", "simulations", "playing", "mean"]
+        table = pd.DataFrame(rows, columns=columns)
         table["mean"] = table["mean"].astype(float) / table["simulations"].astype(float)
         limits = wilson_of_mean(table["mean"].to_numpy(), table["simulations"].to_numpy(dtype=float))
         return table.assign(low=limits[0], high=limits[1])

@@ -107,7 +107,7 @@ def answers_of(
     rows: pd.DataFrame,
     by: Sequence[str],
     game: type[Game],
-    impossible: Impossible = NONE_IMPOSSIBLE,
+    impossible: Impossible,
     kinds: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[str, str, Answers]]:
     """Yield kind, name and answers of each outcome and contrasted indicator that some simulation can have.

@@ -1,17 +1,13 @@
 """Files of tables, written as Parquet and as CSV and read again, and every column of every table (`columns.yaml`).
 
 Tables are written with the types that their columns declare. What games have of their own they declare themselves
-(`games/<game>/columns.yaml`), and so do records (`parley.play.record_content`). `python -m parley.analysis.tables
-docs/data.md` writes all of it into the page, between two marks; what is around them is written by hand.
+(`games/<game>/columns.yaml`), and so do records (`parley.play.record_content`).
 """
 
 import re
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -30,35 +26,30 @@ from parley.study import Study
 
 # The places of columns that a study or a game has.
 AXIS, METRIC, GAME_TURN, MEASURED = "<axis>", "<metric>", "<turn>", "<measured>"
-BEGIN, END = "<!-- made by `python -m parley.analysis.tables docs/data.md` -->\n", "<!-- end -->\n"
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table, or something like it: what one row is, and its columns; `own` are those that no other table has.
+    """A table, or something like it: what one row is, and its columns.
 
     `estimates`: its numbers are kept to as many digits as all processors agree on.
     """
 
-    name: str
     row: str
     columns: tuple[Column, ...]
-    own: tuple[Column, ...]
     estimates: bool
 
 
 def _columns(found: dict[str, Any]) -> tuple[Column, ...]:
     shared = described()["shared"]
-    specs = {name: spec or shared[name] for name, spec in found.items()}
-    return tuple(Column(name, kind, text, *unit) for name, (kind, text, *unit) in specs.items())
+    return tuple(Column(name, *(spec or shared[name])) for name, spec in found.items())
 
 
 @cache
 def declared(name: str) -> Table:
     """Return the table called `name`, or another thing with columns; raises KeyError for an unknown one."""
     table = {**described()["tables"], **described()["documents"]}[name]
-    own = {column: spec for column, spec in table["columns"].items() if spec}
-    return Table(name, table["row"], _columns(table["columns"]), _columns(own), table.get("estimates", False))
+    return Table(table["row"], _columns(table["columns"]), table.get("estimates", False))
 
 
 def columns_of(name: str, axes: Iterable[str], game: type[Game]) -> list[Column]:
@@ -118,71 +109,6 @@ def describe(name: str, names: Iterable[str], study: Study) -> list[Column | Non
     columns = in_study(columns_of(name, study.axes, study.game), study)
     parts = {"outcome": [outcome.name for outcome in study.game.outcomes]}
     return [find(columns, column, parts) for column in names]
-
-
-def page(text: str) -> str:
-    """Return a page with the reference between its two marks."""
-    before, rest = text.split(BEGIN)
-    return f"{before}{BEGIN}\n{reference()}\n{END}{rest.split(END)[1]}"
-
-
-def reference() -> str:
-    """Return a section with a list of columns for each kind of table and for records, with type, unit and meaning."""
-    from parley.play.record_content import COLUMNS
-
-    of_games = {
-        "simulations": ("Metrics of", attrgetter("metrics")),
-        "measures": ("Measures of", attrgetter("measured")),
-        "turns": ("Turns of", attrgetter("turns")),
-    }
-    parts = ["### Axes\n", *_rows(_columns(described()["axes"])), "### Shared columns\n"]
-    parts += ["The tables below name these (`a` to `b`: all from one to the other), and describe only their own.\n"]
-    parts += _rows(_columns(described()["shared"]))
-    for table in map(declared, [*described()["tables"], *described()["documents"]]):
-        shared = _listed([column.name for column in table.columns if column not in table.own])
-        row = f"One row per {table.row}." + (f" Shared: {shared}." if shared else "")
-        parts += [f"### {table.name}\n", f"{row}\n", *_rows(table.own)]
-        if table.name in of_games:
-            heading, columns = of_games[table.name]
-            parts += _by_game(heading, {game.name: columns(game.evidence.columns) for game in GAMES.values()})
-    parts += ["### records\n", "One row per attempt: `simulations/model=<name>/.../seed=<seed>.parquet`.\n"]
-    return "\n".join([*parts, *_rows(COLUMNS)])
-
-
-def _listed(names: list[str]) -> str:
-    """Return names of shared columns; four or more that follow one another among these are the first `to` the last."""
-    order = list(described()["shared"])
-    runs = [
-        [name for _, name in run]
-        for _, run in groupby(enumerate(names), key=lambda placed: order.index(placed[1]) - placed[0])
-    ]
-    return ", ".join(
-        f"`{run[0]}` to `{run[-1]}`" if len(run) > 3 else ", ".join(f"`{name}`" for name in run) for run in runs
-    )
-
-
-def _by_game(heading: str, columns: dict[str, tuple[Column, ...]]) -> list[str]:
-    """Return a list for each game, and one for each set of games that share columns."""
-    parts: dict[str, list[Column]] = {}
-    for column in dict.fromkeys(column for found in columns.values() for column in found):
-        games = [game for game, found in columns.items() if column in found]
-        parts.setdefault(" and ".join(games), []).append(column)
-    return [line for games, found in parts.items() for line in (f"#### {heading} {games}\n", *_rows(found))]
-
-
-def _rows(columns: Iterable[Column]) -> list[str]:
-    """Return a list in Markdown; columns that differ in nothing but their names share a line."""
-    rows: dict[tuple[str, str], list[str]] = {}
-    for column in columns:
-        rows.setdefault((", ".join(filter(None, (column.kind, column.unit))), column.text), []).append(column.name)
-    lines = [f"- {', '.join(f'`{name}`' for name in names)} ({kind}): {text}" for (kind, text), names in rows.items()]
-    return [*lines, ""]
-
-
-if __name__ == "__main__":
-    for name in sys.argv[1:]:
-        target = Path(name)
-        target.write_text(page(target.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 _FORMULA = re.compile(r"^[=+\-@\t\r]")

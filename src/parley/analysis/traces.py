@@ -167,7 +167,7 @@ class FromTraces:
                 continue
             found, made = read
             for game, (rounds, rows) in zip(games, found, strict=False):
-                self._rounds.add_rounds(game.simulation.condition.name, rounds)
+                self._rounds.add(game.simulation.condition.name, rounds)
                 for name, found_rows in rows.items():
                     self._rows[name] += found_rows
             yield made
@@ -198,7 +198,7 @@ class FromTraces:
             table = made.get(name, pd.DataFrame())
             complete[name] = table.reindex(columns=names) if len(table) else pd.DataFrame(columns=names)
         return {
-            "rounds": self._rounds.table([measure.name for measure in evidence.measures], "measure", "round"),
+            "rounds": self._rounds.table(),
             "players": player_table(study, self._rows["players"]),
             **complete,
         }

@@ -9,15 +9,12 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from parley import paths
 from parley.errors import UsageError
 from parley.files import read_regular
-from parley.study.study_file import text as schema_text
 from parley.text import one_line
 from parley.text.yamlfile import FileModel, Listed, Slug, load_yaml, validated
 
 FOLDER = Path(str(files("parley.card")))
-SCHEMA = "card"
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Chance = Annotated[float, Field(ge=0, le=1)]
 
@@ -149,9 +146,3 @@ def read_card(path: Path) -> Card:
 def card_text(card: Card) -> str:
     """Return a card as it stands in its file."""
     return json.dumps(card.model_dump(mode="json"), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-if __name__ == "__main__":
-    file = paths.schema(SCHEMA)
-    file.write_text(schema_text(Card.model_json_schema()), encoding="utf-8")
-    print(file)

@@ -121,7 +121,7 @@ def _plain(text: str) -> str:
 def html(card: Card, others: Sequence[Card]) -> str:
     """Return a card as a page: a row an axis, on which other cards are gray marks."""
     rows = list(_rows(card))
-    return page("card/card.html", "card", card=card, rows=rows, others=others, about=about(card), no_total=_NO_TOTAL)
+    return page("card/card.html", card=card, rows=rows, others=others, about=about(card), no_total=_NO_TOTAL)
 
 
 def comparison_lines(first: Card, second: Card) -> list[str]:

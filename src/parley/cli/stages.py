@@ -305,7 +305,7 @@ def figures(study: "Study", processes: int, width: str | None, for_paper: bool, 
 
 @click.command()
 @common.STUDY
-@click.option("--methods", is_flag=True, help="Only print the methods, to paste into a paper, with BibTeX.")
+@click.option("--methods", is_flag=True, help="Only print the methods, to paste into a paper.")
 @common.MODELS
 @common.PLAN
 def report(study: str, methods: bool, models: Path | None, plan: str | None) -> None:

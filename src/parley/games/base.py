@@ -30,9 +30,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Paper:
-    """The publication that a game is from; `key` is that of its entry in the report's `references.bib`."""
+    """The publication that a game is from."""
 
-    key: str
     title: str
     url: str
 

@@ -1,7 +1,5 @@
 """The plain format: JSON lines, one a reply, which any project can write. `docs/how-to/import.md` describes it.
 
-`python -m parley.imports.jsonl` writes the JSON schema of a line.
-
 What one line says of a game or of an agent holds for all its lines; others may say the same again.
 """
 
@@ -13,16 +11,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from parley import paths
 from parley.files import read_regular
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.imports.games import NO_GAME, UNREADABLE, Defect, Format, ImportedAgent, ImportedGame, files_below, reply
 from parley.play.replay import RecordedReply
-from parley.study.study_file import text as schema_text
 from parley.text import one_line
 from parley.text.yamlfile import Slug
 
-SCHEMA = "reply"  # the name of the file with the schema of a line
 _OF_GAME = ("game", "seed", "parameters", "prompt", "problem", "players", "byzantine", "links")
 _OF_AGENT = ("role", "player", "initial_value")
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+_-]*$", max_length=52)]
@@ -158,8 +153,3 @@ def _reply(line: ReplyLine) -> RecordedReply:
 
 
 FORMAT = Format("JSON lines", "not said", _read)
-
-if __name__ == "__main__":
-    path = paths.schema(SCHEMA)
-    path.write_text(schema_text(ReplyLine.model_json_schema()), encoding="utf-8")
-    print(path)

@@ -31,8 +31,9 @@ TEMPLATES = files("parley.report").joinpath("templates")
 _INTERVAL = re.compile(r"\[[^\[\]]*\]")
 
 
-def page(template: str, folder: str = "", *, adds_scripts: bool = False, **content: Any) -> str:
-    """Return a page with the style and script of a `folder` in it; with `adds_scripts` its script may load others."""
+def page(template: str, *, adds_scripts: bool = False, **content: Any) -> str:
+    """Return a page with style and script of its folder in it; with `adds_scripts` its script may load others."""
+    folder = template.partition("/")[0]
     style, script = _joined(folder, ".css"), f'(() => {{\n"use strict";\n{_joined(folder, ".js")}\n}})();'
     more = " 'strict-dynamic'" if adds_scripts else ""
     policy = (
@@ -141,8 +142,8 @@ class HtmlCell:
     """What stands in a cell, in small print under it, and behind it as an address."""
 
     text: Any
-    small: Any = ""
-    link: str = ""
+    small: Any
+    link: str
 
 
 @dataclass(frozen=True)

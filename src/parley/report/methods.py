@@ -1,11 +1,8 @@
-"""What a study is and what made its results: as names and values, as text for a paper, and BibTeX of what was used."""
+"""What a study is and what made its results: as names and values, and as text for a paper."""
 
 import json
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import pandas as pd
@@ -27,56 +24,21 @@ from parley.study.frozen import frozen_lacks
 from parley.study.prompt_sent import word_diff
 from parley.text import counted, one_line
 
-# By a value of a game's parameter: whose it is.
-_PARTS = {"protocol": {"swarms": "swarms"}, "problems": {"gsm8k": "cobbe2021", "delidata": "karadzhov2023"}}
 _joined = "; ".join
 _MOST_LINES = 20  # of two prompts that differ
 
 
-class Citations:
-    """Cites the entries of `references.bib`, and remembers which."""
-
-    def __init__(self) -> None:
-        self.keys: dict[str, None] = {}
-
-    def __call__(self, *keys: str) -> str:
-        """Return `(Wilson, 1927; Holm, 1979)`."""
-        self.keys.update(dict.fromkeys(keys))
-        return f"({'; '.join(_named(references()[key]) for key in keys)})"
-
-    @property
-    def bibtex(self) -> str:
-        """The entries that were cited, in that order."""
-        return "\n\n".join(references()[key] for key in self.keys)
-
-
-@cache
-def references() -> Mapping[str, str]:
-    """Return the entries of BibTeX by their keys."""
-    text = files("parley.report").joinpath("templates", "references.bib").read_text(encoding="utf-8")
-    entries = text.replace("VERSION", __version__).strip().split("\n\n")
-    return {entry[entry.index("{") + 1 : entry.index(",")]: entry for entry in entries}
-
-
-def _named(entry: str) -> str:
-    [authors] = re.findall(r"author = \{(.+)\}", entry)
-    names = [name.partition(",")[0].strip("{}") for name in authors.split(" and ")]
-    authors_text = names[0] if len(names) == 1 else " and ".join(names) if len(names) == 2 else f"{names[0]} et al."
-    year = re.search(r"year = \{(.+)\}", entry)
-    return f"{authors_text}, {year[1]}" if year else authors_text
-
-
-def methods(study: Study, made_by: MadeBy, tables: Mapping[str, pd.DataFrame], cite: Citations) -> list[str]:
+def methods(study: Study, made_by: MadeBy, tables: Mapping[str, pd.DataFrame]) -> list[str]:
     """Return the paragraphs: game, players, engines, statistics; `tables` are those of the study by name."""
     asked = bool(study.models) and any(condition.models for condition in study.conditions)
     paragraphs = [
-        _game(study, tables["conditions"], cite),
+        _game(study, tables["conditions"]),
         _players(study),
         _sampling(study, tables["conditions"], tables["simulations"]) if asked else "",
         *_prompts(study),
-        _engines(made_by, cite),
+        _engines(made_by),
         _protocols(tables["regret"]),
-        _statistics(study, tables, cite),
+        _statistics(study, tables),
     ]
     return [one_line(text) for text in paragraphs if text]
 
@@ -92,13 +54,9 @@ def _protocols(table: pd.DataFrame) -> str:
     )
 
 
-def _game(study: Study, conditions: pd.DataFrame, cite: Citations) -> str:
+def _game(study: Study, conditions: pd.DataFrame) -> str:
     game, parameters = study.game, study.conditions[0].parameters
-    papers = [game.paper.key] if game.paper else []
-    for axis, known in _PARTS.items():
-        values = [getattr(condition.parameters, axis, "") for condition in study.conditions]
-        used = {str(getattr(value, "kind", value)) for value in values}
-        papers += [key for name, key in known.items() if name in used]
+    address = game.paper.url.removeprefix("https://") if game.paper else ""
     varied = set(study.axes)
     changed = [
         f"{name} {_json_text(value)}"
@@ -119,8 +77,8 @@ def _game(study: Study, conditions: pd.DataFrame, cite: Citations) -> str:
             "of games, with Holm's correction over points and changes."
         )
     return (
-        f"We played the game {game.name.replace('_', ' ')} (protocol version {game.protocol_version})"
-        f"{f' {cite(*papers)}' if papers else ''} with Parley {__version__} {cite('parley')}"
+        f"We played the game {game.name.replace('_', ' ')} (protocol version {game.protocol_version}"
+        f"{f', after “{game.paper.title}”, {address}' if game.paper else ''}) with Parley {__version__}"
         f". {game.does} {study_sentence(study, conditions)} "
         f"{f'Parameters that differ from the defaults: {_joined(changed)}. ' if changed else ''}"
         f"Seeds: {_seeds(study)}. A seed fixes what is dealt, so conditions are paired by seed; all other random "
@@ -172,14 +130,14 @@ def _sampling(study: Study, conditions: pd.DataFrame, simulations: pd.DataFrame)
     )
 
 
-def _engines(made_by: MadeBy, cite: Citations) -> str:
+def _engines(made_by: MadeBy) -> str:
     made = [each for each, _ in made_by.provenances]
     snakemake = dict.fromkeys(version for each in made if (version := each.get("packages", {}).get("snakemake")))
     engines = [pair for each in made for pair in each.get("engines", {}).items()]
-    by = f" by vLLM {cite('kwon2023')}" if any("vllm" in engine.get("engine", "") for _, engine in engines) else ""
+    by = " by vLLM" if any("vllm" in engine.get("engine", "") for _, engine in engines) else ""
     listed = "; ".join(dict.fromkeys(_engine(name, engine) for name, engine in engines))
     served = f"Models were served{by}: {listed}. " if engines else ""
-    run = f"Runs were planned by Snakemake {' and '.join(snakemake)} {cite('molder2021')}." if snakemake else ""
+    run = f"Runs were planned by Snakemake {' and '.join(snakemake)}." if snakemake else ""
     return f"{served}{run}"
 
 
@@ -189,21 +147,21 @@ def _engine(name: str, engine: Mapping[str, Any]) -> str:
     return f"{name} by {what} on {engine.get('device', 'an unknown device')}"
 
 
-def _statistics(study: Study, tables: Mapping[str, pd.DataFrame], cite: Citations) -> str:
+def _statistics(study: Study, tables: Mapping[str, pd.DataFrame]) -> str:
     tests = {*tables["contrasts"]["test"], *tables["questions"]["test"]}
     sentences = [
         f"The unit of analysis is the simulation. Intervals are at {CONFIDENCE:.0%}: those of rates and of means of "
-        f"shares are Wilson's {cite('wilson1927')}, those of other means Student's t."
+        "shares are Wilson's, those of other means Student's t."
     ]
     if "McNemar" in tests:
         sentences.append(
-            f"Rates of two conditions were compared in pairs by seed, by McNemar's test {cite('mcnemar1947')}, their "
-            f"differences have Tango's score interval {cite('tango1998')}."
+            "Rates of two conditions were compared in pairs by seed, by McNemar's test, their differences have "
+            "Tango's score interval."
         )
     if "chi-squared" in tests:
         sentences.append(
-            f"Without common seeds the chi-squared test {cite('campbell2007')} and the score interval of Miettinen "
-            f"and Nurminen {cite('miettinen1985')} were used."
+            "Without common seeds the N - 1 chi-squared test and the score interval of Miettinen and Nurminen were "
+            "used."
         )
     if tests & {"t", "t by seed"}:
         sentences.append("Means were compared by the paired t test.")
@@ -211,8 +169,8 @@ def _statistics(study: Study, tables: Mapping[str, pd.DataFrame], cite: Citation
         sentences.append("Trends were tested by the slopes of each seed's least-squares line (t).")
     if any(comparison.kind == "time" for comparison in study.comparisons):
         sentences.append(
-            f"Times to an ending were compared by the log-rank test, paired by seed {cite('mantel1966')}; games that "
-            "end otherwise stay at risk up to the deadline, and their means count one round after it."
+            "Times to an ending were compared by the log-rank test, paired by seed; games that end otherwise stay at "
+            "risk up to the deadline, and their means count one round after it."
         )
     if study.content.questions:
         registered = Counter(zip(tables["questions"]["registered"], tables["questions"]["confirmatory"], strict=True))
@@ -222,16 +180,13 @@ def _statistics(study: Study, tables: Mapping[str, pd.DataFrame], cite: Citation
         sentences.append(
             f"The study asks {counted(len(study.content.questions), 'question')} by "
             f"{counted(len(tables['questions']), 'comparison')} ({'; '.join(kinds)}); their p values were corrected "
-            f"by Holm's method {cite('holm1979')}. That a difference is smaller than what matters was decided by two "
-            f"one-sided tests {cite('schuirmann1987')}, of rates and shares by bounded limits {cite('gaffke2005')}. "
-            "All other comparisons are exploratory."
+            "by Holm's method. That a difference is smaller than what matters was decided by two one-sided tests, of "
+            "rates and shares by Gaffke's bounded limits. All other comparisons are exploratory."
         )
     if len(tables["contrasts"]):
-        sentences.append(f"Exploratory p values were corrected within families {cite('holm1979')}.")
+        sentences.append("Exploratory p values were corrected within families by Holm's method.")
     if CLUSTERED in {*tests, *tables["margins"]["test"]}:
-        sentences.append(
-            f"Rates over several axes were compared by McNemar's test for clustered pairs {cite('durkalski2003')}."
-        )
+        sentences.append("Rates over several axes were compared by McNemar's test for clustered pairs.")
     return " ".join(sentences)
 
 

@@ -41,11 +41,10 @@ def report(study: Study, explored: bool = False) -> Path:
     """
     made = _tables(study)
     made_by, left_out = read_made_by(study), left_out_of_tables(study)
-    links, cite, path = ReportLinks(study, explored), methods.Citations(), paths.report(study.name)
+    links, path = ReportLinks(study, explored), paths.report(study.name)
     by = study.axes
     html = page(
         "report/report.html",
-        "report",
         title=study.title,
         study=study,
         played=overview.played_sentences(study, made["simulations"]),
@@ -63,8 +62,7 @@ def report(study: Study, explored: bool = False) -> Path:
         figures=list(_figures(study)),
         files=lambda *names: downloads(path, [paths.table(study.name, name, end) for name in names for end in _ENDS]),
         tables=all_tables(usable_part(study), made, links),
-        methods=methods.methods(study, made_by, made, cite),
-        bibtex=Markup.escape(cite.bibtex),
+        methods=methods.methods(study, made_by, made),
         facts=methods.facts(study),
         parameters=methods.parameters(study, by),
         models=methods.models_used(study, answered_as(study, made_by.answered)),
@@ -76,10 +74,8 @@ def report(study: Study, explored: bool = False) -> Path:
 
 
 def methods_text(study: Study) -> str:
-    """Return the methods of `study` to paste, with BibTeX of what they cite; raises RecordError as `report` does."""
-    cite = methods.Citations()
-    paragraphs = methods.methods(study, read_made_by(study), _tables(study), cite)
-    return "\n\n".join([*paragraphs, cite.bibtex])
+    """Return the methods of `study` to paste; raises RecordError as `report` does."""
+    return "\n\n".join(methods.methods(study, read_made_by(study), _tables(study)))
 
 
 def _tables(study: Study) -> dict[str, pd.DataFrame]:

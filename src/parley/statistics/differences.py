@@ -111,8 +111,11 @@ def selected(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 
 
 _BESIDE = {
-    **{name: name for name in ("difference", "p", "p_holm")},
-    **{"low": "difference_low", "high": "difference_high"},
+    "difference": "difference",
+    "low": "difference_low",
+    "high": "difference_high",
+    "p": "p",
+    "p_holm": "p_holm",
 }
 
 
@@ -266,7 +269,7 @@ def _mean(values: Floats) -> float:
 # Pairs that share seeds: what they differ by
 
 
-def by_seed(differences: Floats, seeds: Indices, strata: Indices | None = None) -> tuple[Floats, Floats]:
+def by_seed(differences: Floats, seeds: Indices, strata: Indices | None) -> tuple[Floats, Floats]:
     """Return what the pairs of each seed differ by in the mean, and the weight of each seed, together 1.
 
     Strata count alike, however many pairs they have; without any, pairs do.
@@ -276,7 +279,7 @@ def by_seed(differences: Floats, seeds: Indices, strata: Indices | None = None) 
     return np.bincount(places, weights * differences) / whole, whole
 
 
-def linearized(differences: Floats, seeds: Indices, strata: Indices | None = None) -> Floats:
+def linearized(differences: Floats, seeds: Indices, strata: Indices | None) -> Floats:
     """Return a number per seed, whose mean is that of strata, and whose standard error is that of seeds.
 
     What a seed adds to the error are its pairs' deviations from the mean of their stratum (Binder, International

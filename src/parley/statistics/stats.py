@@ -27,14 +27,14 @@ Interval = tuple[Floats, Floats]
 
 
 @lru_cache(maxsize=100_000)
-def wilson_interval(successes: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+def wilson_interval(successes: int, n: int) -> tuple[float, float]:
     """Return the Wilson score interval of a proportion (Wilson, JASA 22, 1927, p. 209), without continuity correction.
 
     (nan, nan) for n = 0.
     """
     if n == 0:
         return (math.nan, math.nan)
-    interval = scipy.stats.binomtest(successes, n).proportion_ci(confidence, method="wilson")
+    interval = scipy.stats.binomtest(successes, n).proportion_ci(CONFIDENCE, method="wilson")
     return (float(interval.low), float(interval.high))
 
 

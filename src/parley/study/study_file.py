@@ -1,10 +1,5 @@
-"""What stands in a study file: the pydantic models of its keys.
+"""What stands in a study file: the pydantic models of its keys."""
 
-JSON schemas of the files that users write, for their editors, are generated from the models that check the files, so
-they say the same: `python -m parley.study.study_file` writes them.
-"""
-
-import json
 import re
 from collections import Counter
 from itertools import combinations
@@ -12,10 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from parley import paths
-from parley.engine.models import ModelsFile
 from parley.engine.service.dialect import BudgetLimits
-from parley.games.registry import GAMES
 from parley.study.own_prompts import PromptSource
 from parley.study.questions import Question
 from parley.text.yamlfile import ByForm, FileModel, Listed, Slug, StrictModel, is_slug
@@ -398,40 +390,3 @@ class StudyFile(FileModel):
     paper: list[PaperNumber] = Field(
         default_factory=list, max_length=200, description="Numbers of a paper, shown beside the study's own."
     )
-
-
-def schemas() -> dict[str, dict[str, Any]]:
-    """Return the schemas by name: `study` and `models`."""
-    study = StudyFile.model_json_schema()
-    shipped = {"enum": sorted(GAMES)}
-    # An editor offers these, and takes the user's own.
-    study["properties"]["game"]["anyOf"] = [shipped, {"pattern": ":"}, {"description": "An installed entry point."}]
-    parameters = [game.Parameters.model_json_schema(mode="validation") for _, game in sorted(GAMES.items())]
-    definitions = study.setdefault("$defs", {})
-    for schema in parameters:
-        added = schema.pop("$defs", {})
-        assert all(definitions.get(name, found) == found for name, found in added.items()), "two models of one name"
-        definitions |= added
-        definitions[schema["title"]] = schema
-    fitting = {"anyOf": [{"$ref": f"#/$defs/{schema['title']}"} for schema in parameters]}
-    study["if"] = {"properties": {"game": shipped}}
-    study["then"] = {"properties": {"parameters": fitting}}
-    return {"study": study, "models": ModelsFile.model_json_schema()}
-
-
-def text(schema: dict[str, Any]) -> str:
-    """Return a schema as it stands in its file."""
-    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
-
-
-def main() -> None:
-    """Write the schema files."""
-    for name, schema in schemas().items():
-        path = paths.schema(name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text(schema), encoding="utf-8")
-        print(path)
-
-
-if __name__ == "__main__":
-    main()

@@ -68,7 +68,6 @@ def test_the_page_and_its_data_files_hold_every_simulation(study: Study) -> None
     for place, name in enumerate(rows["id"]):
         file = index["conditions"][rows["condition"][place]]["parts"][rows["part"][place]]
         [game] = [game for game in games_of(unpacked((folder / file).read_text())) if game["id"] == name]
-        assert (game["seed"], game["outcome"]) == (rows["seed"][place], rows["outcome"][place])
         assert len(game["attempts"]) == rows["replies"][place]
     # Files of an earlier view go, and others stay, whatever they are called.
     mine = {folder / "data" / "0007.js", folder / "notes.txt"}

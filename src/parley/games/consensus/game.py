@@ -46,7 +46,6 @@ class ConsensusGame(Game[ConsensusParameters]):
         "may vote to stop: they have to agree on a number that one of the honest agents began with."
     )
     paper = Paper(
-        "berdoz2026",
         "Can AI Agents Agree?",
         "https://arxiv.org/abs/2603.01213",
     )

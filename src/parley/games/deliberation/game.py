@@ -48,7 +48,6 @@ class DeliberationGame(Game[DeliberationParameters]):
         "same answer or time is over."
     )
     paper = Paper(
-        "pokharel2025",
         "Achieving Unanimous Consensus Through Multi-Agent Deliberation",
         "https://arxiv.org/abs/2504.02128",
     )

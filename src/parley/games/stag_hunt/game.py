@@ -50,7 +50,6 @@ class StagHuntGame(Game[StagHuntParameters]):
         "enough others do, or a hare, which pays less and always."
     )
     paper = Paper(
-        "elmir2026",
         "Byzantine Cheap Talk: Adversarial Resilience and Topology Effects in LLM Coordination Games",
         "https://arxiv.org/abs/2606.07790",
     )

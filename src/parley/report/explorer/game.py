@@ -127,7 +127,6 @@ def _rounded(number: float) -> float:
     return round(number, 4) if math.isfinite(number) else 0.0
 
 
-FORMAT = 1
 _LONGEST = 80  # characters of a reply in a cell
 _MOST_EXACT = 2**53  # the integers that a browser tells apart
 _WORD = 16  # characters of a value that is no free text
@@ -179,12 +178,8 @@ def part_content(part: Part) -> dict[str, Any]:
         except (ParleyError, *IMPOSSIBLE) as error:
             is_own = isinstance(error, ParleyError)
             why = str(error) if is_own else impossible_outcome_text(file.path, one_line(repr(error), 150))
-            about = {"id": file.simulation.id, "seed": file.simulation.seed}
-            simulations.append({**about, "damaged": one_line(why, 300)})
+            simulations.append({"id": file.simulation.id, "damaged": one_line(why, 300)})
     return {
-        "format": FORMAT,
-        "condition": f"{part.number:04d}",
-        "part": part.name,
         "texts": texts.all,
         "states": [{"name": s.name, "label": s.label, "color": s.color} for s in states.values()],
         "simulations": simulations,
@@ -208,8 +203,7 @@ def _simulation(file: ShownFile, texts: _Texts, states: dict[str, State]) -> dic
         cells.append([names[place[0]], place[1], cell.state or None, texts.number(cell.text), marks.get(place, [])])
     return {
         "id": simulation.id,
-        "seed": simulation.seed,
-        **_outcome(simulation.condition.game, summary),
+        "metrics": exact(summary.outcome["metrics"]),
         "rounds": sorted({*rounds, *(attempt.entry.round for attempt in attempts)}),
         "round_name": game.evidence.round_name,
         "agents": _agents(simulation, game, timeline),
@@ -255,15 +249,6 @@ def reply_text(attempt: Attempt) -> str:
         words = [str(value) if len(short) == 1 else f"{name} {value}" for name, value in short.items()]
         return one_line(", ".join(words), _LONGEST)
     return one_line(attempt.entry.text, _LONGEST)
-
-
-def _outcome(game: type[Game], summary: Summary) -> dict[str, Any]:
-    outcome = summary.outcome
-    return {
-        "outcome": game.class_of(outcome["name"], outcome["detail"]),
-        "diagnosis": outcome["diagnosis"] or outcome["detail"],
-        "metrics": exact(outcome["metrics"]),
-    }
 
 
 def _agents(simulation: Simulation, game: Game, timeline: Timeline) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from parley.games.base import Game
 from parley.play.record import Summary
 from parley.play.record_store import read_own
 from parley.policies.kinds import IMPORTED
-from parley.report.explorer.game import FORMAT, exact
+from parley.report.explorer.game import exact
 from parley.report.explorer.selection import Part, Selection, ShownFile
 from parley.study.condition import Condition, Simulation, axes_text
 from parley.study.expand import telling_axes
@@ -46,7 +46,6 @@ def index_content(selection: Selection, rows: Sequence[Sequence[Row]]) -> dict[s
     for row, simulation in zip(flat, simulations, strict=True):
         row["parent"] = at.get(simulation.before.id) if simulation.parent else None
     return {
-        "format": FORMAT,
         "study": study.name,
         "game": game.name,
         "title": study.title,
@@ -129,7 +128,6 @@ def _condition(parts: Sequence[Part], values: dict[str, list[Any]]) -> dict[str,
         "label": axes_text(telling_axes(varying or axes)),
         "axes": axes,
         "parts": [part.file for part in parts],
-        "n": sum(len(part.simulations) for part in parts),
     }
 
 

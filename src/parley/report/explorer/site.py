@@ -77,7 +77,7 @@ def _is_current(path: Path, key: str) -> bool:
 
 def page_html(index: Mapping[str, Any]) -> str:
     """Return the page with this index in it."""
-    return page("explorer/page.html", "explorer", adds_scripts=True, index=index, content=json_in_html(index))
+    return page("explorer/page.html", adds_scripts=True, index=index, content=json_in_html(index))
 
 
 def data_js(name: str, content: Mapping[str, Any]) -> str:

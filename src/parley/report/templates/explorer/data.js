@@ -85,7 +85,6 @@ function filePart(path) {
 /** Return the game of a simulation, from the file of its condition. Rejects with an error that says what is missing. */
 async function gameOf(simulation) {
   const path = simulation.condition.parts[simulation.part];
-  if (path === undefined) throw new Error("The messages of this simulation were left out. " + (index.left_out ?? ""));
   const part = await filePart(path);
   const raw = part.simulations.find((one) => one.id === simulation.id);
   if (raw === undefined) throw new Error(simulation.damaged ?? "The messages of this simulation are not in its file.");

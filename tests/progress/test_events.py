@@ -119,14 +119,14 @@ def test_a_reply_is_told_once_and_that_of_a_journal_not_again(
         play()
     failed = last_state()
     assert "401" in failed.games[str(record)].error
-    assert 0 < failed.played[str(record.parent)].replies <= 4
+    assert 0 < failed.number_of_replies <= 4
     server.answer = as_recorded
     play()
-    told = [state.played[str(record.parent)] for state in ProcessStates(FOLDER).look(time.time())]
+    told = ProcessStates(FOLDER).look(time.time())
     made = peek_summary(record).telemetry
-    assert [played.games for played in told] == [0, 1]
-    assert sum(played.replies for played in told) == made["calls"]
-    assert sum(played.unusable for played in told) == made["failed_replies"]
+    assert [state.played[str(record.parent)].games for state in told] == [0, 1]
+    assert sum(state.number_of_replies for state in told) == made["calls"]
+    assert sum(state.unusable for state in told) == made["failed_replies"]
 
 
 def test_of_scripted_agents_is_told_only_that_they_play(study_factory: StudyFactory) -> None:
@@ -134,7 +134,7 @@ def test_of_scripted_agents_is_told_only_that_they_play(study_factory: StudyFact
     with working(FOLDER, PLAY) as events:
         simulate_shard(study, SCRIPTED, 0, playing=partial(watched_play, events, study.name))
     [played] = last_state().played.values()
-    assert (played.games, played.replies, last_state().games) == (3, 0, {})
+    assert (played.games, last_state().number_of_replies, last_state().games) == (3, 0, {})
 
 
 def test_what_a_simulation_waits_for_is_told_until_it_fails(study_factory: StudyFactory) -> None:

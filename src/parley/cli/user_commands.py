@@ -118,8 +118,7 @@ def _study_of_flags(
 @click.command()
 @common.study_loaded(needs_weights=False)
 @click.option("--watch", is_flag=True, help="Keep showing it until all is done; Ctrl-C ends it.")
-@common.JSON
-def status(study: "Study", watch: bool, as_json: bool) -> None:
+def status(study: "Study", watch: bool) -> None:
     """Show how far a study is: finished, in progress, to do; replies and tokens per second, time left, problems.
 
     It looks at files alone, so it tells of a run in another terminal or on a cluster, too. With --watch in a pipe it
@@ -132,10 +131,10 @@ def status(study: "Study", watch: bool, as_json: bool) -> None:
     from parley.progress import screen
 
     if watch:
-        common.refuse("with --watch, which draws", "as_json")
         screen.watch(study)
         return
-    common.tell(as_json, screen.status_values(study) if as_json else None, screen.status(study))
+    for line in screen.status(study):
+        click.echo(line)
 
 
 @click.command()

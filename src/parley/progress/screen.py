@@ -6,8 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict
-from typing import Any, TextIO
+from typing import TextIO
 
 from rich.console import Console
 from rich.live import Live
@@ -122,29 +121,6 @@ def status(study: Study) -> Iterator[str]:
     if former := _former_records(study):
         yield f"{counted(former, 'record')} of former configurations; parley prune {study.file} lists them"
     yield from more
-
-
-def status_values(study: Study) -> dict[str, Any]:
-    """Return the same as JSON values; None is not known."""
-    snapshot = Progress(study).look()
-    replies, unusable = snapshot.answered
-    return {
-        "study": snapshot.study,
-        "simulations": snapshot.total,
-        **{name: getattr(snapshot, name) for name in ("finished", "running", "over", "note")},
-        "budget": snapshot.spent and snapshot.spent.removeprefix("budget: "),
-        "replies": replies,
-        "unusable": unusable,
-        "seconds_left": snapshot.left,
-        "former_records": _former_records(study),
-        "problems": [asdict(problem) for problem in snapshot.problems],
-        "stages": [asdict(stage) for stage in snapshot.stages],
-        "conditions": [
-            {**cell.condition.axes, "simulations": len(cell.names), "finished": len(cell.finished)}
-            | {"running": cell.running, "replies": cell.answered[0], "unusable": cell.answered[1]}
-            for cell in snapshot.cells
-        ],
-    }
 
 
 def _former_records(study: Study) -> int:

@@ -1,4 +1,4 @@
-"""`parley run`, completion in a shell, and help."""
+"""`parley run`, and help."""
 
 import os
 import subprocess
@@ -6,9 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.shell_completion import BashComplete
 
-from parley import paths
 from parley.cli import commands
 from parley.errors import UsageError
 from parley.study import load_study
@@ -76,25 +74,6 @@ def test_a_study_is_tried_small_under_a_name_of_its_own(
     ):
         assert told in one_line_error(parley("run", "small.yaml", *options), 2)
     assert len(started) == 3
-
-
-@pytest.mark.promise("A shell completes the names of studies, models and games.")
-def test_names_are_completed(study_factory: StudyFactory) -> None:
-    study_factory()
-    paths.CONFIG.mkdir()
-    for name in ("small.yaml", "models.yaml"):
-        Path(name).rename(paths.CONFIG / name)
-
-    def completed(*arguments: str, word: str) -> list[str]:
-        found = BashComplete(commands, {}, "parley", "_PARLEY_COMPLETE").get_completions([*arguments], word)
-        return [item.value for item in found if item.type == "plain"]
-
-    assert completed(word="su") == ["summarize"]
-    assert completed("run", word="s") == completed("ledger", "show", word="") == ["small"]
-    assert completed("prompts", word="st") == ["stag_hunt"]
-    assert completed("fetch-model", word="") == completed("new", "--model", word="") == ["other", "tiny"]
-    (paths.CONFIG / "models.yaml").write_text("models: {")
-    assert completed("serve", word="t") == []
 
 
 @pytest.mark.parametrize("columns", [80, 200])

@@ -1,6 +1,5 @@
 """`parley export --format folder`: whole, and of use where nothing else of its author's is."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -102,8 +101,7 @@ def test_a_game_of_ones_own_replays_and_reports_in_another_place(
     assert (place / "results/mine/report/report.html").read_bytes() == report
     records = [str(path.relative_to(place)) for path in place.rglob("seed=*.parquet")]
     assert len(records) == 6
-    replayed = json.loads(alone(place, "replay", "--json", *records))
-    assert {row["replay"] for row in replayed} == {"identical"}
+    assert alone(place, "replay", *records).count("identical") == 6
     tables = {path.stem for path in (place / "results/mine/tables").glob("*.csv")}
     assert {"simulations", "questions"} <= tables
     means = pd.read_csv(place / "columns.csv").set_index(["table", "column"])["meaning"]

@@ -280,5 +280,4 @@ def test_the_command_shows_differences_and_exits_1(parley: Parley, path: Path, t
     assert "now: '{}\\n\\x1b[2J' (stop)" in ran.out.splitlines()
     assert "\x1b" not in ran.out + ran.err
     with standing_in(tmp_path) as (endpoint, _):
-        passes = json.loads(parley("verify", path, "--endpoint", endpoint, "--sample", 1, "--json").out)
-    assert [(found["asked"], found["different"]) for found in passes] == [(1, 0)] * 4
+        assert parley("verify", path, "--endpoint", endpoint, "--sample", 1).status == 0

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 import click
 
 from parley import paths
-from parley.cli.common import JSON, MODELS, STRICT, STUDY_NAMES, at_work, load, log_to_stderr, study_loaded, tell
+from parley.cli.common import MODELS, STRICT, at_work, load, log_to_stderr, study_loaded
 
 if TYPE_CHECKING:
     from parley.study import Study
 
-_TARGET = click.argument("target", metavar="STUDY|FILE", shell_complete=STUDY_NAMES)
+_TARGET = click.argument("target", metavar="STUDY|FILE")
 
 
 @click.group()
@@ -77,19 +77,18 @@ def verify(target: str, models: Path | None) -> None:
 @_TARGET
 @MODELS
 @click.option("--block", type=click.IntRange(min=0), help="Show this block with its whole history.")
-@JSON
-def show(target: str, models: Path | None, block: int | None, as_json: bool) -> None:
+def show(target: str, models: Path | None, block: int | None) -> None:
     """Print the blocks of a ledger as a table, or one block with what was said as YAML; nothing is checked.
 
     \b
     Examples:  parley ledger show deliberation
                parley ledger show deliberation --block 0
     """
-    from parley.ledger.build import blocks, history, overview
+    from parley.ledger.build import history, overview
 
     chain = Path(target) if paths.is_ledger(target) else paths.ledger(load(target, models).name)
-    lines = overview(chain) if block is None else history(chain, block).splitlines()
-    tell(as_json, [each.model_dump() for each, _ in blocks(chain) if block in (None, each.height)], lines)
+    for line in overview(chain) if block is None else history(chain, block).splitlines():
+        click.echo(line)
 
 
 COMMANDS = (ledger,)

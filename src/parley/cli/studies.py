@@ -30,11 +30,9 @@ _TEMPLATES = Path(__file__).with_name("templates")
 
 @click.command()
 @click.argument("name", required=False)
-@click.option(
-    "--game", shell_complete=common.GAME_NAMES, help="Game of the study. Without NAME: write a game of this name."
-)
+@click.option("--game", help="Game of the study. Without NAME: write a game of this name.")
 @click.option("--policy", help="Without NAME: write a policy of this name, for the consensus game.")
-@click.option("--model", shell_complete=common.MODEL_NAMES, help="What plays: models or policies, as in a,b.")
+@click.option("--model", help="What plays: models or policies, as in a,b.")
 @click.option("--n", help="Numbers of agents, as in 4,8.")
 @click.option("--b", help="How many of them are Byzantine, as in 0,1.")
 @click.option("--prompt", help="Prompts of the game, as in a,b.")
@@ -248,13 +246,11 @@ def export(study: str, form: Any, output: Path | None, license_note: str, author
     "--from",
     "other",
     metavar="STUDY",
-    shell_complete=common.STUDY_NAMES,
     help="Another study whose records tell rates, tokens and times, too.",
 )
 @click.option("--freeze", is_flag=True, help="Write the preregistration beside the study file instead.")
 @click.option("--force", is_flag=True, help="With --freeze: write it anew, what a person wrote in it is lost.")
-@common.JSON
-def plan(study: "Study", other: str | None, freeze: bool, force: bool, as_json: bool) -> None:
+def plan(study: "Study", other: str | None, freeze: bool, force: bool) -> None:
     """Show what the questions of a study can find, how many seeds that takes, and what it costs.
 
     Nothing needs to be played. Rates are those that a question expects, or the records' of a pilot; tokens, hours and
@@ -271,14 +267,15 @@ def plan(study: "Study", other: str | None, freeze: bool, force: bool, as_json: 
     from parley.study.frozen import frozen_state, frozen_when, write_frozen
 
     if freeze:
-        frozen = str(write_frozen(study, force))
-        common.tell(as_json, {"files": [frozen], "registered": (when := frozen_when(study))}, [frozen, when])
+        click.echo(str(write_frozen(study, force)))
+        click.echo(frozen_when(study))
         return
     common.refuse("without --freeze", "force")
     made = Plan(study, common.load(other, study.models_file, needs_weights=False) if other else None)
     files = made.write()
-    state = [*made.registered(), one_line(f"preregistration: {frozen_state(study)}")]
-    common.tell(as_json, {**made.values(), "files": files}, chain(made.lines(), files, state))
+    for line in chain(made.lines(), files, made.registered()):
+        click.echo(line)
+    common.say(f"preregistration: {frozen_state(study)}")
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""`parley fork` and `parley scan`: forks of one recorded game by hand, in this process; nothing is recorded."""
+"""`parley fork`: forks of one recorded game by hand, in this process; nothing is recorded."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -33,12 +33,10 @@ def study_of_record(
     repeats: int,
     models: Path | None,
     anew: bool = True,
-    needs_weights: bool = True,
 ) -> Study:
     """Return the study of forks of one record; raises UsageError or RecordError before anything is played.
 
     `at` and `changes` are as a study file has them. Without `anew` forks have the sampling seeds of the record.
-    What is only planned needs no weights.
     """
     summary, _ = read_record(record)
     wanted = {
@@ -50,7 +48,7 @@ def study_of_record(
             "repeats": repeats,
         },
     }
-    study = study_of("fork", wanted, models, needs_weights)
+    study = study_of("fork", wanted, models)
     check_parents(study)
     if not anew:
         study = replace(

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 @common.WHERE
 @common.ENDPOINTS
 @click.option("--reasoning", is_flag=True, help="Print the texts too, private notes included.")
-@click.option("--plain", is_flag=True, help="Print a line for each reply, as in a pipe, instead of the matrix.")
-@click.option("--record", type=common.PATH, help="Make a picture of the last matrix: a new .svg file.")
 @common.TIMEOUT
 def play(
     study: "Study",
@@ -35,8 +33,6 @@ def play(
     where: tuple[str, ...],
     endpoints: tuple[Path, ...],
     reasoning: bool,
-    plain: bool,
-    record: Path | None,
     engine_timeout: float,
     **axes: Any,
 ) -> None:
@@ -49,15 +45,13 @@ def play(
     Examples:  parley play demo --n 12 --b 3
                parley play demo --model smollm2-135m --b 1 --reasoning
                parley play adversaries --where byzantine=equivocate --seed 3
-               parley play stag-hunt-demo --b 1 --record hunt.svg
     """
     from parley.play.live import play as play_live
 
     if axes["model"] is not None:
         study = common.with_model(study, axes, study.game.roles[0])
     values = {axis: value for axis, value in axes.items() if value is not None} | common.axis_values(where)
-    terminal = None if plain else sys.stdout
-    play_live(study, values, seed, endpoints, engine_timeout, reasoning, click.echo, terminal, record)
+    play_live(study, values, seed, endpoints, engine_timeout, reasoning, click.echo, sys.stdout)
 
 
 @click.command()
@@ -179,13 +173,12 @@ def show(record: Path, replies: bool) -> None:
     Example:  parley show results/demo/simulations/model=majority/n=4/b=0/prompt=may_exist/*/seed=3.parquet
     """
     from parley.play.record import read_summary
-    from parley.play.show import read_lines, summary_text
+    from parley.play.show import show_replies, summary_text
 
-    if not replies:
+    if replies:
+        show_replies(record, click.echo, sys.stdout)
+    else:
         click.echo(summary_text(record, read_summary(record)), nl=False)
-        return
-    for line in read_lines(record, sys.stdout):
-        click.echo(line)
 
 
 @click.command()

@@ -153,7 +153,7 @@ class WatchedGame(Watcher):
         """Note one attempt."""
         self._exchanges.append(exchange)
 
-    def end(self, outcome: Outcome) -> None:
+    def over(self, outcome: Outcome) -> None:
         """Note how the game ended."""
         self._asks, self._outcome, self._ended = (), outcome, time.monotonic()
 

@@ -112,7 +112,6 @@ def _describe_fork(simulation: Simulation) -> dict[str, Any]:
         "round": fork.point.round,
         "phase": fork.point.phase,
         "change": dict(fork.change),
-        "anew": fork.anew,
         "seats": dict(parent.seats),
         "before": describe(simulation.before),
     }

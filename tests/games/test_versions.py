@@ -84,6 +84,7 @@ STUDIES: Mapping[str, dict[str, Any]] = {
     "consensus-apart": consensus(
         {"b": 1, "vary": {"topology": ["ring", "star"], "disclose_topology": [True, False]}}, history_rounds=2
     ),
+    "consensus-memory": consensus({"b": 1, "vary": {"memory": ["chat"], "protocol": ["paper", "swarms"], **FORMATS}}),
     "consensus-even": consensus({}, {"model": "random"}, stop_threshold=0.5, max_rounds=8),
     "consensus-published": consensus(
         {"b": 1, "prompt": ["may_exist", "none_exist"]}, {"model": "majority"}, rules="published_code", max_rounds=7

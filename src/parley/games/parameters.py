@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 from typing_extensions import TypeVar
@@ -13,7 +13,7 @@ from parley.games.network import Complete, Topology
 from parley.policies import ReplyFormat
 from parley.policies.kinds import BY_MODEL, ChosenPolicy
 from parley.policies.reply_text import AS_WRITTEN, Reading
-from parley.text.yamlfile import StrictModel
+from parley.text.yamlfile import ByModel, StrictModel
 
 # What many parameters are: a number that may be 0, one that may not, and a probability.
 Count = Annotated[int, Field(ge=0, le=10_000)]
@@ -66,6 +66,33 @@ def _seat(value: Any) -> Any:
 Seating = Annotated[str, BeforeValidator(_seat, json_schema_input_type=Annotated[str, Field(pattern=_SEAT)])]
 
 
+class Summary(StrictModel):
+    """What prompts tell of the rounds before: as the papers have it."""
+
+    kind: Literal["summary"] = "summary"
+    label: ClassVar[str] = "summary"
+
+
+_CHAT_TOKENS = 4000
+
+
+class Chat(StrictModel):
+    """Besides, what the agent was asked before and replied, as turns of the chat."""
+
+    kind: Literal["chat"] = "chat"
+    tokens: int = Field(
+        default=_CHAT_TOKENS,
+        ge=1,
+        le=10_000_000,
+        description="About how many tokens of earlier questions and replies are sent, of four bytes each: the latest.",
+    )
+
+    @property
+    def label(self) -> str:
+        """A readable name for paths and tables."""
+        return self.kind if self.tokens == _CHAT_TOKENS else f"{self.kind}-{self.tokens}"
+
+
 class GameParameters(StrictModel):
     """Parameters that every game has; each game adds its own."""
 
@@ -79,6 +106,11 @@ class GameParameters(StrictModel):
         default="json",
         description="How language models reply: in JSON; in free text with labeled lines (text); or freely first, and "
         "then in JSON (two_steps).",
+    )
+    memory: Annotated[Summary | Chat, ByModel("memory", alone=Literal["summary", "chat"])] = newer_field(
+        default=Summary(),
+        description="What a language model knows of its past: what prompts say of earlier rounds (summary); besides, "
+        "its earlier questions and replies, as turns of the chat (chat).",
     )
 
     seat: Seating | None = newer_field(

@@ -4,9 +4,13 @@ With `two_steps` an agent is first asked for free text, then, in the same chat, 
 step is an ask of its own with its own retries, so journal, record and replay know nothing of it. What was written
 freely becomes the free field of the reply, cut to its length. A first step that is cut off at max_tokens counts as far
 as it came. One that is refused or empty fails: the reply has its failure, and there is no second step.
+
+With `memory: chat` what an agent was asked before stands before each question, with its replies as they came. What
+could not be used is left out, question and all: so is a reply that was silenced.
 """
 
-from collections.abc import Generator
+from collections import defaultdict
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -15,9 +19,9 @@ from pydantic import BaseModel, ValidationError, create_model
 from parley.errors import UsageError
 from parley.games.base import Game, Outcome, Point
 from parley.games.own_game import checked_play
-from parley.games.parameters import Seat
+from parley.games.parameters import Chat, Seat
 from parley.identity import stream
-from parley.policies import FIRST_STEP, Ask, Reply
+from parley.policies import FIRST_STEP, Ask, Reply, estimated_tokens
 from parley.policies.reply_text import FreeText, Reading, ReplyModel, free_field, schema_of
 
 Playing = Generator[list[Ask], list[Reply], Outcome]
@@ -29,7 +33,12 @@ def readings(game: Game) -> dict[str, Reading]:
 
 
 def playing(game: Game) -> Playing:
-    """Play a game like `Game.play`, but asks that have two steps one after the other."""
+    """Play a game like `Game.play`: asks that have two steps one after the other, and all with their chat if any."""
+    memory = game.parameters.memory
+    return _remembering(game, memory.tokens) if isinstance(memory, Chat) else _stepping(game)
+
+
+def _stepping(game: Game) -> Playing:
     inner = _begun(game)
     asks = next(inner)
     while True:
@@ -100,6 +109,49 @@ def _without_free(model: type[BaseModel]) -> type[BaseModel]:
         return model
     fields = {name: (field.annotation, field) for name, field in model.model_fields.items() if name != free}
     return create_model(model.__name__, __base__=ReplyModel, **fields)  # type: ignore[call-overload, no-any-return]
+
+
+# Agents that remember the chat (`memory: chat`)
+
+
+Turns = Sequence[tuple[str, str]]  # by role: a question ("user"), then its reply ("assistant"), and so on
+
+
+def _remembering(game: Game, tokens: int) -> Playing:
+    """Play a game with the chat of each agent up to now before what it is asked; rules read none.
+
+    Of one that goes on from a point it is what was asked and said in the seat before, whoever sat there.
+    """
+    steps, chats = _stepping(game), defaultdict[str, list[tuple[str, str]]](list)
+    sitting, point = game.begun or (game, None)
+    asks = next(steps)
+    while True:
+        if point and any(point.is_of(ask.round, ask.phase) for ask in asks):
+            sitting, point = game, None
+        reading = {seat.name for seat in sitting.seats if seat.policy.rule is None}
+        replies = yield [_reminded(ask, chats[ask.agent], tokens) if ask.agent in reading else ask for ask in asks]
+        for ask, reply in zip(asks, replies, strict=True):
+            if reply.value is not None:
+                chats[ask.agent] += [("user", ask.user), ("assistant", reply.text)]
+        try:
+            asks = steps.send(replies)
+        except StopIteration as end:
+            outcome: Outcome = end.value
+            return outcome
+
+
+def _reminded(ask: Ask, chat: Turns, tokens: int) -> Ask:
+    """Return a question after the latest turns of a chat that have so many tokens together, at most."""
+    # A first step, which its second always follows, is the chat's end.
+    is_second = len(ask.earlier) == 2 and [*chat[-2:-1]] == [ask.earlier[0]]
+    first = end = len(chat) - 2 * is_second
+    size = 0
+    while first:
+        size += sum(len(text.encode(errors="replace")) for _, text in chat[first - 2 : first])
+        if estimated_tokens(size, 0) > tokens:
+            break
+        first -= 2
+    return replace(ask, earlier=(*chat[first:end], *ask.earlier))
 
 
 # Games that go on otherwise from a point: the same rules and replies up to it, other seats from there

@@ -83,7 +83,7 @@ def prompts(
     from rich.console import Console
 
     from parley.games.registry import game_class
-    from parley.play.live import try_prompt
+    from parley.play.live import try_prompts
     from parley.study.own_prompts import write_templates
     from parley.study.prompt_sent import PromptQuery, part_text, prompt_diff, prompt_sent
 
@@ -114,7 +114,7 @@ def prompts(
         click.echo(part_text(sent.ask, shown))
     if tries:
         common.log_to_stderr()  # what is on stdout are prompts and replies
-        try_prompt(loaded, sent, times, endpoints, engine_timeout, click.echo)
+        try_prompts(loaded, [sent], times, endpoints, engine_timeout, click.echo)
 
 
 COMMANDS = (prompts,)

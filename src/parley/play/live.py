@@ -15,6 +15,7 @@ from parley.play.matrix import decided
 from parley.play.matrix_text import outcome_line
 from parley.play.runner import Exchange, Play, Watcher, all_of, request
 from parley.play.simulate import Answering, connect, engine_places, paid, play_simulation, policy_of
+from parley.policies import Policy
 from parley.policies.reply_text import read_reply
 from parley.study import Study
 from parley.study.condition import Simulation
@@ -148,36 +149,42 @@ class Transcript(Watcher):
 # `parley prompts --try`
 
 
-def try_prompt(
+def try_prompts(
     study: Study,
-    sent: PromptSent,
+    prompts: Sequence[PromptSent],
     times: int,
     endpoints: Sequence[Path],
     engine_timeout: float,
     show: Callable[[str], None],
 ) -> None:
-    """Send a prompt so many times to the model of its agent, and show every reply as it came and as it was read.
+    """Send each prompt so many times to the model of its agent, and show every reply as it came and as it was read.
 
     The seeds are those of the attempts in a game, and nothing is recorded. Raises UsageError for an agent that no
     model plays, and EngineError as a game does.
     """
-    if sent.player.entry is None:
-        raise UsageError(f"{sent.ask.agent} is played by {sent.player.label}, which reads no prompt; add --model")
-    groups = tuple(group for group in sent.condition.groups if group.player == sent.player)
-    alone = Simulation(replace(sent.condition, groups=groups), sent.seed)  # no other agent needs an engine
-    identity = Simulation(sent.condition, sent.seed).id
+    alone = []  # with the agents of one player: no other needs an engine
+    for sent in prompts:
+        if sent.player.entry is None:
+            raise UsageError(f"{sent.ask.agent} is played by {sent.player.label}, which reads no prompt; add --model")
+        groups = tuple(group for group in sent.condition.groups if group.player == sent.player)
+        alone.append(Simulation(replace(sent.condition, groups=groups), sent.seed))
+
+    async def ask(number: int, sent: PromptSent, policy: Policy) -> Exchange:
+        entry = await request(Simulation(sent.condition, sent.seed).id, sent.ask, policy, number)
+        return Exchange(sent.ask, entry, read_reply(sent.ask, entry.text, entry.finish_reason, sent.player.reading))
 
     async def ask_all(answering: Answering) -> list[Exchange]:
         async with AsyncExitStack() as stack:
-            policy = policy_of(sent.player, await connect(stack, alone, answering))
-            entries = await all_of(request(identity, sent.ask, policy, number) for number in range(times))
-        read = (read_reply(sent.ask, entry.text, entry.finish_reason, sent.player.reading) for entry in entries)
-        return [Exchange(sent.ask, entry, reply) for entry, reply in zip(entries, read, strict=True)]
+            engines = [await connect(stack, simulation, answering) for simulation in alone]
+            asked = [(sent, policy_of(sent.player, own)) for sent, own in zip(prompts, engines, strict=True)]
+            return await all_of(ask(number, *pair) for number in range(times) for pair in asked)
 
-    with answering_for(study, [alone], endpoints, engine_timeout) as answering:
-        for number, exchange in enumerate(asyncio.run(ask_all(answering)), 1):
-            show(f"\nreply {number} of {times}")
-            for line in _tried_lines(exchange):
+    with answering_for(study, alone, endpoints, engine_timeout) as answering:
+        replies = iter(asyncio.run(ask_all(answering)))
+    for number in range(1, times + 1):
+        for sent in prompts:
+            show(f"\nreply {number} of {times}" + (f", {sent.condition.name}" if len(prompts) > 1 else ""))
+            for line in _tried_lines(next(replies)):
                 show(line)
 
 

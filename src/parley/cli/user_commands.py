@@ -118,8 +118,10 @@ def replay(records: tuple[Path, ...]) -> None:
 @common.MODELS_FILE
 @click.option(
     "--batch",
+    default=16,
+    show_default=True,
     type=click.IntRange(2, 1024),
-    help="Requests in flight at once; default: as many as the records' engine may have had, else 16.",
+    help="Requests in flight at once.",
 )
 @click.option(
     "--sample", type=click.IntRange(min=1), help="Ask this many attempts of each record and model; default: all."
@@ -129,7 +131,7 @@ def verify(
     records: tuple[Path, ...],
     endpoints: tuple[Path, ...],
     models: Path,
-    batch: int | None,
+    batch: int,
     sample: int | None,
     engine_timeout: float,
 ) -> None:
@@ -144,7 +146,7 @@ def verify(
     \b
     Example:  parley verify results/demo/simulations/model=smollm2-135m/n=4/*/*/*/seed=0.parquet --sample 20
     """
-    from parley.play.verify import Verified, as_shown, difference_lines
+    from parley.play.verify import Verified, difference_lines
     from parley.play.verify import verify as verify_records
 
     common.log_to_stderr()  # what it finds is on stdout
@@ -153,7 +155,7 @@ def verify(
         for result in verify_records(records, endpoints, models, batch, sample, engine_timeout):
             done.append(result)
     finally:  # what was found before an engine died
-        _print_table([as_shown(result.row) for result in done])
+        _print_table([result.row for result in done])
         for line in (line for result in done for line in difference_lines(result)):
             click.echo(line)
     different = sum(bool(result.different) for result in done)

@@ -25,7 +25,7 @@ from parley.play.journal import Journal, delete_journal, off_loop
 from parley.play.pausing import PauseWatcher
 from parley.play.record import provenance, provenance_warnings, write_record
 from parley.play.record_store import read_own, write_conditions
-from parley.play.runner import Exchange, Play, Watcher, all_of, play_async
+from parley.play.runner import Play, Watcher, all_of, play_async
 from parley.policies import Policy
 from parley.policies.kinds import ScriptedPolicy
 from parley.policies.own_code import ended_if_it_hangs, load_plugin
@@ -214,7 +214,7 @@ async def _play_with_journal(study: Study, simulation: Simulation, answering: An
         if journal.entries:
             _log.info("going on from the journal: %d replies", len(journal.entries))
         with playing(simulation) as watcher:
-            watchers = [watcher, PauseWatcher(study, simulation.players), PhaseLog()]
+            watchers = [watcher, PauseWatcher(study, simulation.players)]
             played, engines = await play_simulation(simulation, answering, journal, watchers)
             for model, requests in study.requests_at_once(simulation.condition).items():
                 engines[model]["requests_at_once"] = requests
@@ -304,18 +304,6 @@ def policy_of(player: Player, engines: "Mapping[str, Engine]") -> Policy:
         return load_plugin(player.policy, llm)
     assert llm is not None, "a study names a model for each policy that asks one"
     return llm
-
-
-class PhaseLog(Watcher):
-    """Says after each phase what was counted in it."""
-
-    def phase_over(self, exchanges: Sequence[Exchange]) -> None:
-        """Say it."""
-        first = exchanges[0].entry
-        failed = sum(x.failed for x in exchanges)
-        tokens = sum(x.entry.completion_tokens or 0 for x in exchanges)
-        text = "round %s %s: %d replies, %d unusable, %d tokens"
-        _log.info(text, first.round, first.phase, len(exchanges), failed, tokens)
 
 
 def _write_own_log(record: logging.LogRecord) -> None:

@@ -191,7 +191,9 @@ def difference_lines(result: Verified) -> Iterator[str]:
         yield one_line(f"{where}: {first.where}")
         around = slice(max(0, (first.at or 0) - _AROUND), (first.at or 0) + _AROUND)
         for name, reply in (("recorded", first.attempt.entry), ("now", first.now)):
-            yield one_line(f"{name}: {reply.text[around]!a} ({reply.finish_reason})")  # escapes show what prints nothing
+            yield one_line(
+                f"{name}: {reply.text[around]!a} ({reply.finish_reason})"
+            )  # escapes show what prints nothing
 
 
 def verify(

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, islice
 from operator import attrgetter
-from os.path import commonprefix
 from pathlib import Path
 from typing import Any
 
@@ -268,4 +267,6 @@ def compare(attempt: Exchange, now: Completion) -> Difference | None:
     if now.text == before:
         same = now.finish_reason == attempt.entry.finish_reason
         return None if same else Difference(attempt, now, None)
-    return Difference(attempt, now, len(commonprefix([before, now.text])))
+    pairs = enumerate(zip(before, now.text, strict=False))
+    at = next((place for place, (old, new) in pairs if old != new), min(len(before), len(now.text)))
+    return Difference(attempt, now, at)

@@ -1,5 +1,6 @@
 """`parley prompts` from outside: what is sent in a study, and to a model."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,17 @@ def test_a_prompt_is_sent_with_several_seeds_and_its_replies_are_shown(
     assert "\x1b" not in ran.out
     assert "100 tokens of prompt, 7 of reply, seed" in ran.out
     assert not list(folder.glob("results/small/**"))
+
+
+def test_replies_to_two_prompts_stand_one_after_the_other(
+    parley: Parley, study_factory: StudyFactory, server: StandInService
+) -> None:
+    study_factory({"n": 3, "prompt": ["may_exist", "none_exist"]})
+    against = ("--where", "prompt=may_exist", "--against", "prompt=none_exist")
+    ran = try_it(parley, server, "--times", 2, *against)
+    shown = re.findall(r"^reply (\d) of 2, .*prompt=(\w+)$", ran.out, re.M)
+    assert shown == [("1", "may_exist"), ("1", "none_exist"), ("2", "may_exist"), ("2", "none_exist")]
+    assert len({body["messages"][0]["content"] for body in server.bodies}) == 2
 
 
 def test_a_prompt_that_cannot_be_tried_is_one_line(

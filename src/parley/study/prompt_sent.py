@@ -78,6 +78,12 @@ class PromptSent:
             remedy = f"choose by --where: {', '.join(differing)}" if differing else "they have the same axes"
             yield f"the first of {len(self.others) + 1} conditions that fit; {remedy}"
 
+    def other(self, study: Study, against: Mapping[str, Any]) -> "PromptSent":
+        """Return what the same agent is asked in that condition `against` which is most like its own."""
+        like = _most_like(self.condition, study, against)
+        query = PromptQuery(self.ask.role, self.ask.agent, self.ask.round, self.ask.phase)
+        return prompt_sent(replace(study, conditions=(like,)), {}, query, self.seed)
+
 
 def prompt_sent(study: Study, where: Mapping[str, Any], query: PromptQuery, seed: int) -> PromptSent:
     """Return what is sent in the first condition that has the axes `where` and an agent of the role.

@@ -199,13 +199,6 @@ def test_a_change_that_cannot_be_is_refused_in_one_line(
     assert said in one_line_error(parley("fork", record, "--at", at, "--change", change), 2)
 
 
-def test_what_cannot_be_said_at_one_of_the_points_is_refused_before_anything_is_played(record: Path) -> None:
-    says = "say: {seat: agent_1, value: 7}"
-    study_of_record(record, ["1", "2"], [says], 1, None)
-    with pytest.raises(UsageError, match="agent_1 cannot say this in round 2, vote"):
-        study_of_record(record, ["1", "2:vote"], [says], 1, None)
-
-
 def test_replies_that_a_fork_keeps_of_its_phase_are_not_to_be_asked_for(record: Path) -> None:
     anew, kept = (next(forks_of(record, change, at="2:vote").simulations()) for change in ("none", "keep: true"))
     assert anew.parent

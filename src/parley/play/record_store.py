@@ -323,7 +323,7 @@ def recall_left_out(study: Study) -> str | None:
             forget_done(study.name, stage)
         return None
     first = next(iter(left_out.values()))
-    return f"the tables leave out {counted(len(left_out), 'damaged record')}, the first: {first}; {_AGAIN}"
+    return f"the tables leave out {counted(len(left_out), 'damaged record')}: {first}; {_AGAIN}"
 
 
 def _is_usable(simulation: Simulation, study: Study) -> bool:

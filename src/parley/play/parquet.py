@@ -44,40 +44,24 @@ class ParquetFile:
 
 
 def open_parquet(content: bytes) -> ParquetFile:
-    """Return the file that `content` is; raises ValueError, OSError or pyarrow's exceptions if it is none.
+    """Return the file that `write_parquet` made; a footer that is not as it was written is not parsed.
 
-    The footer of one that `write_parquet` made must be as it was written. Others are parsed as they are.
+    Raises ValueError, OSError or pyarrow's exceptions for anything else.
     """
-    start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")  # of the footer, whose length stands last
-    sealed = max(start - len(_seal(b"")), 0)
-    seal = content[sealed : max(start, 0)]
-    is_sealed = seal.startswith(_SEAL)
-    if is_sealed and seal != _seal(content[start:]):
-        raise ValueError("its footer is damaged")
+    start = _footer_start(content)
+    end = max(start - len(_seal(b"")), 0)
+    if content[end : max(start, 0)] != _seal(content[start:]):
+        raise ValueError("its footer is damaged, or another program wrote it")
     reader = pq.ParquetFile(
         pa.BufferReader(content),
         thrift_string_size_limit=_MAX_FOOTER_BYTES,
         thrift_container_size_limit=_MAX_OF_A_LIST,
     )
-    end = sealed if is_sealed else pages_end(reader.metadata)
     return ParquetFile(content, reader.metadata, memoryview(content)[:end])
 
 
-def pages_end(footer: pq.FileMetaData) -> int:
-    """Return the offset at which the last column ends; 4, after the opening magic, without any."""
-    columns = [
-        footer.row_group(group).column(column)
-        for group in range(footer.num_row_groups)
-        for column in range(footer.num_columns)
-    ]
-    return max((_start(column) + column.total_compressed_size for column in columns), default=4)
-
-
-def _start(column: pq.ColumnChunkMetaData) -> int:
-    offsets = [column.data_page_offset]
-    if column.has_dictionary_page and column.dictionary_page_offset is not None:
-        offsets.append(column.dictionary_page_offset)
-    return int(min(offsets))
+def _footer_start(content: bytes) -> int:
+    return len(content) - 8 - int.from_bytes(content[-8:-4], "little")  # its length stands last
 
 
 def write_parquet(rows: pa.Table, describe: Callable[[bytes], Mapping[bytes, bytes]]) -> bytes:
@@ -85,11 +69,10 @@ def write_parquet(rows: pa.Table, describe: Callable[[bytes], Mapping[bytes, byt
     first, last, whole = pa.BufferOutputStream(), pa.BufferOutputStream(), pa.BufferOutputStream()
     pq.write_table(rows.replace_schema_metadata(None), first, compression="zstd", write_page_checksum=True)
     content: bytes = first.getvalue().to_pybytes()
-    written = pq.read_metadata(pa.BufferReader(content))
-    pages = content[: pages_end(written)]
+    pages = content[: _footer_start(content)]
     pq.write_metadata(rows.schema.with_metadata(describe(pages)), last)
     footer = pq.read_metadata(pa.BufferReader(last.getvalue()))
-    footer.append_row_groups(written)
+    footer.append_row_groups(pq.read_metadata(pa.BufferReader(content)))
     footer.write_metadata_file(whole)
     end: bytes = whole.getvalue().to_pybytes()[4:]  # without the magic of a file that is a footer alone
     return pages + _seal(end) + end

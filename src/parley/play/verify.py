@@ -24,7 +24,7 @@ from parley.engine.grammar import grammar_version
 from parley.engine.models import ModelEntry, recorded_entry
 from parley.engine.supervisor import temporary_engine
 from parley.errors import RecordError, UsageError
-from parley.identity import digest
+from parley.identity import canonical_json, digest
 from parley.play.record import read_record
 from parley.play.replay import play_recorded, rebuild_game
 from parley.play.runner import Exchange, all_of
@@ -32,6 +32,11 @@ from parley.policies import Completion
 from parley.text import one_line, valid_unicode
 
 _log = logging.getLogger(__name__)
+# What of an engine may change replies.
+_FACTS = (
+    *("engine", "served", "device", "compute_capability", "cuda"),
+    *("versions", "weights_sha256", "deterministic", "arguments"),
+)
 _AROUND = 24  # characters that an excerpt shows before and after a difference
 
 
@@ -108,26 +113,15 @@ def engine_differences(recorded: Mapping[str, str], now: Mapping[str, str]) -> s
     if not recorded:
         return "the record does not say what answered it"
     return "; ".join(
-        one_line(f"{name} {recorded.get(name, 'not set')}, now {now.get(name, 'not set')}", 200)
-        for name in dict.fromkeys([*recorded, *now])
+        one_line(f"{name} {recorded.get(name, 'not set')}, now {now.get(name, 'not set')}", 600)
+        for name in _FACTS
         if recorded.get(name) != now.get(name)
     )
 
 
 def engine_facts(provenance: Mapping[str, Any]) -> dict[str, str]:
-    """Return what in an engine's provenance may change replies, as names and values."""
-    facts = {name: provenance.get(name) for name in ("engine", "served", "device", "compute_capability", "cuda")}
-    for name in ("versions", "weights_sha256"):
-        facts |= {f"{name} of {key}": value for key, value in dict(provenance.get(name) or {}).items()}
-    facts["deterministic by"] = dict(provenance.get("deterministic") or {}).get("by")
-    option = ""
-    for argument in map(str, provenance.get("arguments") or []):
-        if argument.startswith("--"):
-            option = argument
-            facts[option] = "set"
-        else:
-            facts[option] = argument
-    return {name: str(value) for name, value in facts.items() if value is not None}
+    """Return what in an engine's provenance may change replies, as JSON by name."""
+    return {name: canonical_json(provenance[name]) for name in _FACTS if provenance.get(name)}
 
 
 @dataclass(frozen=True)

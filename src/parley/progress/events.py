@@ -28,8 +28,6 @@ from parley.text import Hearing, logged_to, one_line
 
 _WRITE_SECONDS = 0.5
 _BEAT_SECONDS = 5.0
-# What vLLM says in its log: the one text that is read for what it says, since somebody else writes it.
-_LOADED = "Application startup complete"
 
 
 class Events:
@@ -96,12 +94,6 @@ class Events:
             else:
                 return
         self._beat = time.monotonic()
-
-
-def note_server_line(events: Events | None, line: str) -> None:
-    """Tell when vLLM's log says that the model is loaded."""
-    if events is not None and _LOADED in line:
-        events.put("loaded")
 
 
 class PlayWatcher(Watcher):

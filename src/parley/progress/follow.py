@@ -109,12 +109,22 @@ class Progress:
         servers = [*{state.endpoint: state for state in states if state.stage == SERVE}.values()]  # the last of each
 
         def stage(name: str, mark: Path, kind: str, model: str = "") -> Stage:
-            return _stage(name, mark, [s for s in states if (s.stage, s.model) == (kind, model)], now, ends)
+            """Return a stage: a file says that it is done, its process that it runs or failed."""
+            state = next((s for s in reversed(states) if (s.stage, s.model) == (kind, model)), None)
+            if mark.exists():
+                return Stage(name, DONE)
+            if state is None or (state.ended is not None and not state.error):
+                return Stage(name, TO_DO)
+            if state.alive and not ends:
+                return Stage(name, RUNNING, max(now - state.began, 0.0))
+            return Stage(name, FAILED_STAGE)
 
         after = [stage(name, mark, name) for name, mark in self._stamps.items()]
         playing = Stage("playing", RUNNING if plays else TO_DO if left else DONE)
         models = [stage(f"model {name}", mark, FETCH_MODEL, name) for name, mark in self._markers.items()]
-        engines = _engine_stages(servers, now, max((state.replied for state in states), default=0.0))
+        replied = max((state.replied for state in states), default=0.0)
+        loading = [s for s in servers if s.alive and replied <= s.began]  # until a reply comes
+        engines = [Stage(f"engine {s.model}", RUNNING, max(now - s.began, 0.0)) for s in loading]
         stages = [*models, *engines, playing, *after]
         over = all(stage.state == DONE for stage in [playing, *after])
         works = over or any(stage.state == RUNNING for stage in stages) or (run is not None and not left)
@@ -245,27 +255,3 @@ def _rates(states: Iterable[ProcessState], now: float) -> tuple[float, ...] | No
     began = min((played.began for state in states if state.replied for played in state.played.values()), default=now)
     span = max(now - max(began, now - _RATE_SECONDS), 1.0)
     return tuple(sum(column) / span for column in [*zip(*recent, strict=True)][1:])
-
-
-def _engine_stages(servers: Iterable[ProcessState], now: float, replied: float) -> list[Stage]:
-    """Return a stage for each model that is or was served: it loads until its server says so, or a reply came."""
-    stages: dict[str, Stage] = {}
-    for state in servers:
-        name = f"engine {state.model}"
-        if state.alive and state.loaded is None and replied <= state.began:
-            stages[name] = Stage(name, RUNNING, max(now - state.began, 0.0))
-        elif state.loaded is not None or state.alive:
-            stages.setdefault(name, Stage(name, DONE))
-    return sorted(stages.values(), key=lambda stage: stage.state == RUNNING)
-
-
-def _stage(name: str, mark: Path, states: Sequence[ProcessState], now: float, ends: bool) -> Stage:
-    """Return a stage: a file says that it is done, its process that it runs or failed."""
-    state = states[-1] if states else None
-    if mark.exists():
-        return Stage(name, DONE)
-    if state is None or (state.ended is not None and not state.error):  # by hand, of what was there
-        return Stage(name, TO_DO)
-    if state.alive and not ends:
-        return Stage(name, RUNNING, max(now - state.began, 0.0))
-    return Stage(name, FAILED_STAGE)

@@ -23,20 +23,13 @@ _DRAW_SECONDS = 0.5
 _PLAIN_SECONDS = 2.0
 
 
-class _StillCursor(Console):
-    """A console that never hides the cursor: whatever ends this process, nobody has to bring it back."""
-
-    def show_cursor(self, show: bool = True) -> bool:
-        return False
-
-
 class Screen:
     """A display of one study on a stream, drawn by a thread of its own until `stop`."""
 
     def __init__(self, progress: Progress, stream: TextIO, color: bool = True) -> None:
         self._progress = progress
         self.live = stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-        self._console = _StillCursor(file=stream, no_color=None if color else True, highlight=False)
+        self._console = Console(file=stream, no_color=None if color else True, highlight=False)
         self._drawn = Live(console=self._console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
         self._plain = PlainLines()
         self._end = threading.Event()

@@ -51,7 +51,6 @@ class ProcessState:
     began: float = 0.0
     model: str = ""  # of what serves or prepares one
     endpoint: str = ""  # of what serves one
-    loaded: float | None = None  # since when it serves
     note: str = ""  # what goes on
     always: bool = False  # whether that is to be told while something is played, too
     last: float = 0.0  # when it told its last event
@@ -75,8 +74,6 @@ class ProcessState:
             self.pid, self.began = int(event["pid"]), at
             self.stage, self.host = str(event["stage"]), str(event["host"])
             self.model, self.endpoint = str(event.get("model", "")), str(event.get("endpoint", ""))
-        elif kind == "loaded":
-            self.loaded = at
         elif kind == "told":
             self.note, self.always = str(event["note"]), bool(event["always"])
         elif kind == "warned" and str(event["text"]) not in self.warnings:

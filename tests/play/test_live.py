@@ -1,6 +1,7 @@
 """`parley play`: the matrix in a terminal, lines elsewhere, and a terminal that is left as it was."""
 
 import asyncio
+import copy
 import signal
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -11,7 +12,7 @@ import pytest
 from parley.games.registry import GAMES
 from parley.play.live import play
 from parley.play.live_screen import LiveScreen, can_draw
-from parley.play.matrix import AGAIN, FAILED, WAITING, GameSnapshot, WatchedGame, marks_of, rounds_of
+from parley.play.matrix import AGAIN, FAILED, WAITING, WatchedGame, marks_of, rounds_of
 from parley.play.record import write_record
 from parley.play.runner import play_async
 from parley.play.show import show_replies
@@ -136,11 +137,11 @@ class Watched(WatchedGame):
 
     def __init__(self, simulation: Simulation) -> None:
         super().__init__(simulation.game())
-        self.before: list[GameSnapshot] = []
+        self.before: list[Watched] = []
 
     def asking(self, asks: Sequence[Ask]) -> None:
         super().asking(asks)
-        self.before.append(self.see())
+        self.before.append(copy.copy(self))
 
 
 @pytest.mark.parametrize("name", GAMES)
@@ -156,7 +157,7 @@ def test_replies_are_seen_while_it_is_played_and_what_the_game_says_of_them_at_i
         assert max(rounds_of(seen.timeline)) == seen.asks[0].round  # nothing is shown of what has not been played
         labels = marks_of(seen.timeline)
         assert {agent for (agent, _), of_cell in labels.items() if WAITING in of_cell} == seen.waiting
-    first, last = found.before[0], found.see()
+    first, last = found.before[0], found
     assert first.waiting == {ask.agent for ask in first.asks}
     assert any(cell.text for seen in found.before for cell in seen.timeline.cells.values())
     assert (last.waiting, last.asks) == (frozenset(), ())

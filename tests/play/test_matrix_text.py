@@ -83,7 +83,7 @@ def test_a_screen_has_no_more_lines_and_columns_than_the_terminal(study_factory:
         def asking(self, asks: object) -> None:
             super().asking(asks)  # type: ignore[arg-type]
             heading = ["a heading " * 20, "東" * 200]
-            shown.extend((size, live_view(self.see(), heading, size[0])) for size in sizes)
+            shown.extend((size, live_view(self, heading, size[0])) for size in sizes)
 
     found = Watched(simulation.game())
     policies = {seat.name: RudePolicy(type(game)) for seat in game.seats}
@@ -94,8 +94,7 @@ def test_a_screen_has_no_more_lines_and_columns_than_the_terminal(study_factory:
         assert any("agent" in line for line in drawn[:height])  # rich cuts off what is below
     for columns, _ in sizes:
         last = [
-            "".join(each.text for each in line)
-            for line in lines(final_view(found.see(), ["heading"], columns), columns)
+            "".join(each.text for each in line) for line in lines(final_view(found, ["heading"], columns), columns)
         ]
         assert outcome_line(type(game), ended) in " ".join(" ".join(last).split())  # none of it is cut
         assert max(map(cell_len, last)) <= columns

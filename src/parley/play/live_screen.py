@@ -32,7 +32,7 @@ def can_draw(stream: TextIO) -> bool:
 def print_final(watched: WatchedGame, heading: Sequence[str], stream: IO[str]) -> None:
     """Print the whole matrix of a game on a terminal."""
     console = Console(file=stream, force_terminal=True, highlight=False)
-    console.print(final_view(watched.see(), heading, console.width))
+    console.print(final_view(watched, heading, console.width))
 
 
 class LiveScreen(WatchedGame):
@@ -63,7 +63,7 @@ class LiveScreen(WatchedGame):
                 yield
         finally:
             logger.handlers[:] = handlers
-            if self.see().exchanges:
+            if self.exchanges:
                 print_final(self, self._heading, self._console.file)
             for record in self._heard:
                 if record.levelno >= logging.WARNING:
@@ -73,6 +73,6 @@ class LiveScreen(WatchedGame):
         try:
             last = self._heard[-1] if self._heard and time.time() - self._heard[-1].created < _NOTE_SECONDS else None
             note = "" if last is None else last.getMessage()
-            return live_view(self.see(), self._heading, self._console.width, note)
+            return live_view(self, self._heading, self._console.width, note)
         except Exception as error:  # noqa: BLE001 (a display that fails must not end the game)
             return Group(f"the display failed, and the game goes on: {type(error).__name__}")

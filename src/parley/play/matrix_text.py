@@ -16,7 +16,7 @@ from rich.text import Text
 
 from parley.games.base import Game, Outcome
 from parley.games.evidence import Timeline, TimelineCell
-from parley.play.matrix import AGAIN, FAILED, WAITING, GameSnapshot, decided, marks_of, rounds_of
+from parley.play.matrix import AGAIN, FAILED, WAITING, WatchedGame, decided, marks_of, rounds_of
 from parley.play.runner import Exchange
 from parley.text import counted, one_line
 
@@ -34,21 +34,23 @@ _OF_NO_WIDTH = {"Mn", "Me"}
 _MODIFIERS = range(0x1F3FB, 0x1F400)
 
 
-def live_view(snapshot: GameSnapshot, heading: Sequence[str], width: int, note: str = "") -> Group:
+def live_view(watched: WatchedGame, heading: Sequence[str], width: int, note: str = "") -> Group:
     """Return what a terminal shows of a game that is played, and a `note` beside it; what matters least is below."""
-    tables = _tables(snapshot.timeline, snapshot.game.evidence.round_name, width)
+    timeline = watched.timeline
+    tables = _tables(timeline, watched.game.evidence.round_name, width)
     notes = [_line(one_line(note), style="yellow")] if note else []
-    said = [_said(exchange, snapshot.game) for exchange in reversed(snapshot.exchanges[-_MOST_SAID:])]
-    legend = wrapped(_legend(snapshot.timeline), width)
-    return Group(*_heading(heading[:2]), *_state(snapshot), *notes, Text(), tables[-1], Text(), *legend, Text(), *said)
+    said = [_said(exchange, watched.game) for exchange in reversed(watched.exchanges[-_MOST_SAID:])]
+    legend = wrapped(_legend(timeline), width)
+    return Group(*_heading(heading[:2]), *_state(watched), *notes, Text(), tables[-1], Text(), *legend, Text(), *said)
 
 
-def final_view(snapshot: GameSnapshot, heading: Sequence[str], width: int) -> Group:
+def final_view(watched: WatchedGame, heading: Sequence[str], width: int) -> Group:
     """Return the whole matrix of a game, in as many blocks of rounds as it needs, and how the game ended."""
-    tables = _tables(snapshot.timeline, snapshot.game.evidence.round_name, width)
+    timeline = watched.timeline
+    tables = _tables(timeline, watched.game.evidence.round_name, width)
     blocks = [each for table in tables for each in (Text(), table)]
-    ending = [Text(line.plain, style=line.style) for line in _state(snapshot)]
-    return Group(*_heading(heading), *blocks, Text(), *wrapped(_legend(snapshot.timeline), width), Text(), *ending)
+    ending = [Text(line.plain, style=line.style) for line in _state(watched)]
+    return Group(*_heading(heading), *blocks, Text(), *wrapped(_legend(timeline), width), Text(), *ending)
 
 
 def outcome_line(game: type[Game], outcome: Outcome) -> str:
@@ -67,22 +69,22 @@ def _heading(lines: Iterable[str]) -> list[Text]:
     return [_line(line, style="dim" if at else "bold") for at, line in enumerate(map(one_line, lines))]
 
 
-def _state(snapshot: GameSnapshot) -> Iterator[Text]:
+def _state(watched: WatchedGame) -> Iterator[Text]:
     """Yield what goes on, or how the game ended, and what was counted."""
-    seconds, asks = int(snapshot.seconds), snapshot.asks
-    unusable = sum(x.failed for x in snapshot.exchanges)
-    tokens = sum(x.entry.completion_tokens or 0 for x in snapshot.exchanges)
-    counts = [f"{seconds // 60}:{seconds % 60:02}", f"{len(snapshot.exchanges):,} replies", f"{unusable:,} unusable"]
+    seconds, asks = int(watched.seconds), watched.asks
+    unusable = sum(x.failed for x in watched.exchanges)
+    tokens = sum(x.entry.completion_tokens or 0 for x in watched.exchanges)
+    counts = [f"{seconds // 60}:{seconds % 60:02}", f"{len(watched.exchanges):,} replies", f"{unusable:,} unusable"]
     counts += [f"{tokens:,} tokens"] * bool(tokens)
-    if snapshot.outcome is not None:
-        yield _line(one_line(outcome_line(type(snapshot.game), snapshot.outcome)), style="bold")
+    if watched.outcome is not None:
+        yield _line(one_line(outcome_line(type(watched.game), watched.outcome)), style="bold")
         yield _line(" · ".join(counts), style="dim")
         return
     words = "getting ready"
     if asks:
-        done = len(asks) - len(snapshot.waiting)
+        done = len(asks) - len(watched.waiting)
         words = f"Round {asks[0].round}, {one_line(asks[0].phase)}: {done} of {len(asks)} answered"
-    line = _line("").append(_SPINNER[int(snapshot.seconds * 4) % len(_SPINNER)] + " ", style="cyan")
+    line = _line("").append(_SPINNER[int(watched.seconds * 4) % len(_SPINNER)] + " ", style="cyan")
     yield line.append(words).append(f" · {' · '.join(counts)}", style="dim")
 
 

@@ -220,24 +220,23 @@ def import_games(form: str, path: Path, name: str, keep_damaged: bool, source: s
 )
 @click.option("--output", type=common.PATH, help="Folder; default: results/STUDY/exports/FORMAT.")
 @click.option("--license", "license_note", default="", help="License of the results: an SPDX identifier or a URL.")
-@click.option("--author", default="", help="Who made them; default: nobody is named.")
 @common.MODELS
-def export(study: str, form: Any, output: Path | None, license_note: str, author: str, models: Path | None) -> None:
+def export(study: str, form: Any, output: Path | None, license_note: str, models: Path | None) -> None:
     """Write the results of a study for elsewhere, into a folder that must not exist.
 
-    Logs of inspect_ai leave out a damaged record, and name it. --license and --author are for the README.md of a
-    folder, which `parley run` has to have finished.
+    Logs of inspect_ai leave out a damaged record, and name it. --license is for the README.md of a folder, which
+    `parley run` has to have finished.
 
     \b
     Examples:  parley export demo --format inspect
-               parley export demo --format folder --license CC-BY-4.0 --author "Jo Doe" --output demo-data
+               parley export demo --format folder --license CC-BY-4.0 --output demo-data
     """
     from parley.api.studies import load_to_read
     from parley.export import export as write_export
 
     common.log_to_stderr("parley: ")  # what is on stdout is the folder
     file = str(common.settle(study))
-    click.echo(str(write_export(load_to_read(file, paths.root(), models), form, output, license_note, author)))
+    click.echo(str(write_export(load_to_read(file, paths.root(), models), form, output, license_note)))
 
 
 @click.command()

@@ -137,8 +137,9 @@ def _study_text(file: Path, game: "type[Game]", answers: dict[str, str], models:
     parameters = []
     for name, field in game.Parameters.model_fields.items():
         default = to_jsonable_python(field.get_default(call_default_factory=True), fallback=str)
-        about = re.split(r"[.:;](?= |$)", field.description or "")[0]
-        parameters.append(f"#   {name}: {_flow(default)} # {about}")
+        # Its first clause, which ends at no point inside of brackets.
+        about = re.match(r"(?:\([^()]*\)|[.:;](?! |$)|[^.:;])*", field.description or "")
+        parameters.append(f"#   {name}: {_flow(default)} # {about[0] if about else ''}")
     return _filled(
         "study.yaml",
         **answers,

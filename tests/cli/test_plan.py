@@ -80,11 +80,6 @@ def test_records_of_the_study_and_of_another_are_a_pilot(parley: Parley, study_f
         assert told in parley("plan", "small.yaml", "--from", f"{name}.yaml").out
 
 
-def test_a_difference_above_a_half_is_between_rates(parley: Parley, study_factory: StudyFactory) -> None:
-    study_factory(GRID, questions=[{**ASKED, "smallest": 0.6}])
-    assert "20.0% -> 80.0%" in parley("plan", "small.yaml").out
-
-
 def test_what_only_looks_needs_no_weights(parley: Parley, study_factory: StudyFactory) -> None:
     packaged = {"source": {"package": "parley-no-such-package", "gguf": "x.gguf"}}
     study_factory({"n": [4, 6], "b": 0})  # writes the file, which is given a model that is not here

@@ -15,7 +15,6 @@ from parley.play.record_store import part_of_tables, played_part, read_records, 
 from parley.study import Study
 from parley.study.frozen import planned_report
 
-FORMATS = ("inspect", "folder")
 Format = Literal["inspect", "folder"]
 _log = logging.getLogger(__name__)
 

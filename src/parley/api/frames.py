@@ -54,7 +54,8 @@ def attempts_of(read: Sequence[tuple[Simulation, pa.Table]]) -> pd.DataFrame:
     frame = about.loc[about.index.repeat([table.num_rows for _, table in read])].reset_index(drop=True)
     stored = [name for name in SCHEMA.names if name not in about]
     rows = pa.concat_tables([_with_texts_once(table.select(stored)) for _, table in read])
-    return pd.concat([frame, rows.unify_dictionaries().to_pandas()], axis=1)
+    stored_rows: pd.DataFrame = rows.unify_dictionaries().to_pandas()
+    return pd.concat([frame, stored_rows], axis=1)
 
 
 def _with_texts_once(rows: pa.Table) -> pa.Table:

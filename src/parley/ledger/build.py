@@ -18,7 +18,7 @@ from parley.errors import RecordError, UsageError
 from parley.files import write_atomically
 from parley.identity import canonical_json
 from parley.ledger import check
-from parley.ledger.block import make_block
+from parley.ledger.block import GENESIS, make_block
 from parley.play.record import read_trace
 from parley.play.record_store import played_part, read_records
 from parley.study import Study
@@ -44,7 +44,7 @@ def build(study: Study) -> pd.DataFrame:
             rows.append(row)
 
     write_atomically(chain, write)
-    last = rows[-1]["hash"] if rows else check.GENESIS
+    last = rows[-1]["hash"] if rows else GENESIS
     write_atomically(paths.ledger_head(chain), lambda file: file.write(check.head_line(len(rows), last)))
     table = pd.DataFrame(rows, columns=names_of(TABLE, study.axes, study.game))
     write_table(table, study, TABLE)

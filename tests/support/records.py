@@ -18,6 +18,7 @@ from parley.identity import machine
 from parley.ledger.block import GENESIS, block_hash, make_block, utterances_root
 from parley.ledger.check import ChainChecker, block_line, head_line
 from parley.play import record
+from parley.play.parquet import write_parquet
 from support.playing import ACTIONS
 
 Rows = Callable[[list[dict[str, Any]]], Any]
@@ -41,11 +42,12 @@ def forge(path: Path, rows: Rows | None = None, meta: Meta | None = None, trace:
 
 
 def edit(path: Path, rows: Rows) -> Path:
-    """Change the rows of a record with another program, which keeps the metadata as it is."""
+    """Change the rows of a record, and keep the metadata as it is."""
     table = pq.read_table(path, partitioning=None)
     found = table.to_pylist()
     rows(found)
-    pq.write_table(pa.Table.from_pylist(found, schema=table.schema), path)
+    changed = pa.Table.from_pylist(found, schema=table.schema.remove_metadata())
+    path.write_bytes(write_parquet(changed, lambda pages: table.schema.metadata))
     return path
 
 
@@ -55,7 +57,7 @@ def with_metadata(path: Path, key: bytes, text: bytes | None, name: str = "rewri
     metadata = {at: value for at, value in {**table.schema.metadata, key: text}.items() if value is not None}
     metadata[record.CHECK_KEY] = record.checksum(metadata)
     other = path.with_name(f"{name}.parquet")
-    pq.write_table(table.replace_schema_metadata(metadata), other, compression="zstd", write_page_checksum=True)
+    other.write_bytes(write_parquet(table, lambda pages: metadata))
     return other
 
 

@@ -168,7 +168,7 @@ def _filled(template: str, **names: str) -> str:
 def prune(study: "Study", yes: bool) -> None:
     """List, or take away, the records and journals of former configurations of a study.
 
-    They go to results/STUDY/.pruned, from where the next `prune --yes` after 30 days deletes them. Only a record or a
+    They go to results/STUDY/.pruned, and stay there until you delete them. Only a record or a
     journal of Parley that lies where its own identity says is taken, and none that is being played. Of two study files
     of one name, which share a folder of results, only the one under config/ is taken.
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 @common.WHERE
 @common.ENDPOINTS
 @click.option("--reasoning", is_flag=True, help="Print the texts too, private notes included.")
-@click.option("--plain", is_flag=True, help="Print a line for each reply, as in a pipe, instead of the matrix.")
-@click.option("--record", type=common.PATH, help="Make a picture of the last matrix: a new .svg file.")
 @common.TIMEOUT
 def play(
     study: "Study",
@@ -35,8 +33,6 @@ def play(
     where: tuple[str, ...],
     endpoints: tuple[Path, ...],
     reasoning: bool,
-    plain: bool,
-    record: Path | None,
     engine_timeout: float,
     **axes: Any,
 ) -> None:
@@ -49,15 +45,13 @@ def play(
     Examples:  parley play demo --n 12 --b 3
                parley play demo --model smollm2-135m --b 1 --reasoning
                parley play adversaries --where byzantine=equivocate --seed 3
-               parley play stag-hunt-demo --b 1 --record hunt.svg
     """
     from parley.play.live import play as play_live
 
     if axes["model"] is not None:
         study = common.with_model(study, axes, study.game.roles[0])
     values = {axis: value for axis, value in axes.items() if value is not None} | common.axis_values(where)
-    terminal = None if plain else sys.stdout
-    play_live(study, values, seed, endpoints, engine_timeout, reasoning, click.echo, terminal, record)
+    play_live(study, values, seed, endpoints, engine_timeout, reasoning, click.echo, sys.stdout)
 
 
 @click.command()
@@ -124,8 +118,10 @@ def replay(records: tuple[Path, ...]) -> None:
 @common.MODELS_FILE
 @click.option(
     "--batch",
+    default=16,
+    show_default=True,
     type=click.IntRange(2, 1024),
-    help="Requests in flight at once; default: as many as the records' engine may have had, else 16.",
+    help="Requests in flight at once.",
 )
 @click.option(
     "--sample", type=click.IntRange(min=1), help="Ask this many attempts of each record and model; default: all."
@@ -135,7 +131,7 @@ def verify(
     records: tuple[Path, ...],
     endpoints: tuple[Path, ...],
     models: Path,
-    batch: int | None,
+    batch: int,
     sample: int | None,
     engine_timeout: float,
 ) -> None:
@@ -150,7 +146,7 @@ def verify(
     \b
     Example:  parley verify results/demo/simulations/model=smollm2-135m/n=4/*/*/*/seed=0.parquet --sample 20
     """
-    from parley.play.verify import Verified, as_shown, difference_lines
+    from parley.play.verify import Verified, difference_lines
     from parley.play.verify import verify as verify_records
 
     common.log_to_stderr()  # what it finds is on stdout
@@ -159,7 +155,7 @@ def verify(
         for result in verify_records(records, endpoints, models, batch, sample, engine_timeout):
             done.append(result)
     finally:  # what was found before an engine died
-        _print_table([as_shown(result.row) for result in done])
+        _print_table([result.row for result in done])
         for line in (line for result in done for line in difference_lines(result)):
             click.echo(line)
     different = sum(bool(result.different) for result in done)
@@ -179,13 +175,12 @@ def show(record: Path, replies: bool) -> None:
     Example:  parley show results/demo/simulations/model=majority/n=4/b=0/prompt=may_exist/*/seed=3.parquet
     """
     from parley.play.record import read_summary
-    from parley.play.show import read_lines, summary_text
+    from parley.play.show import show_replies, summary_text
 
-    if not replies:
+    if replies:
+        show_replies(record, click.echo, sys.stdout)
+    else:
         click.echo(summary_text(record, read_summary(record)), nl=False)
-        return
-    for line in read_lines(record, sys.stdout):
-        click.echo(line)
 
 
 @click.command()

@@ -279,7 +279,7 @@ def both_rates(answers: Floats) -> list[Standardized]:
     return [standardized(answers[:, v].ravel(), cells, numbers, np.full(strata, 1 / strata)) for v in (0, 1)]
 
 
-def margins(n: int, times: int, random: Random, difference: bool) -> Found:
+def over_conditions(n: int, times: int, random: Random, difference: bool) -> Found:
     """Rates over four conditions that share seeds, or their differences between two values."""
     for rate, (alike, how) in itertools.product((0.01, 0.05, 0.5, 0.95, 0.99), ALIKE.items()):
         studies = (both_rates(drawn(random, np.full((4, 2), rate), n, how)) for _ in range(times))
@@ -359,8 +359,8 @@ CASES: dict[str, tuple[tuple[str, Callable[[int, int, Random], Found]], ...]] = 
         ("a difference of rates, not paired (Miettinen and Nurminen)", partial(unpaired, test=False)),
         ("a difference of shares, paired (t)", shares),
         (f"{QUESTIONS} questions of rates, all at once", partial(tangos, questions=QUESTIONS)),
-        ("a margin's rate", partial(margins, difference=False)),
-        ("a margin's difference", partial(margins, difference=True)),
+        ("a rate over several conditions", partial(over_conditions, difference=False)),
+        ("a difference of rates over several conditions", partial(over_conditions, difference=True)),
         ("median rounds", medians),
         ("the band of noise: rates", partial(noise, share=True)),
         ("the band of noise: normal numbers", partial(noise, share=False)),

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from parley.analysis.contrasts import NONE_IMPOSSIBLE, Impossible
-from parley.analysis.margins import Answers, answers_of
+from parley.analysis.rates import by_condition, values_of
 from parley.analysis.tables import names_of
 from parley.games.base import Game
 from parley.statistics.clustered import (
@@ -18,6 +18,7 @@ from parley.statistics.clustered import (
     added_squares,
     mean_limits,
     rate_limits,
+    standardized,
     wilson_by_seeds,
 )
 from parley.study import Study
@@ -66,12 +67,11 @@ def paper_table(
     """
     game, numbers = study.game, study.content.paper
     known = {each.name: "indicator" for each in game.evidence.indicators} | rates_of(game)
-    kinds = {each.what: known.get(each.what, "quantity") for each in numbers if each.part is None}
-    answers = {what: found for _, what, found in answers_of(rows, study.axes, game, impossible, kinds)}
+    games = dict(by_condition(rows, study.axes))
     shares = {*known, *(each.name for each in game.evidence.quantities if each.share)}
     table = []
     for each, conditions in zip(numbers, study.of_paper, strict=True):
-        kind = _MADE[each.part][0] if each.part else kinds[each.what]
+        kind = _MADE[each.part][0] if each.part else known.get(each.what, "quantity")
         share, where = each.part is not None or each.what in shares, dict(each.where)
         where |= {each.part: getattr(each, each.part)} if each.part else {}
         row: dict[str, Any] = {
@@ -84,8 +84,10 @@ def paper_table(
         row |= {"of": each.of, "source": each.source} | dict(zip(_PAPER, _estimate(each, share), strict=True))
         if each.part:
             row |= _made(each, conditions, made)
-        elif each.what in answers:
-            row |= _own(each, conditions, share, answers[each.what])
+        else:
+            there = [condition for condition in conditions if tuple(condition.axes.values()) in games]
+            can = [c for c in there if each.what not in impossible.get(tuple(c.axes.values()), frozenset())]
+            row |= _own(each, kind, share, [games[tuple(condition.axes.values())] for condition in can])
         table.append(row)
     _add_questions(study, made["questions"], table)
     found = pd.DataFrame(table, columns=names_of("paper", study.axes, game))
@@ -104,14 +106,19 @@ def _estimate(each: PaperNumber, share: bool) -> tuple[float, float, float]:
     return each.value, low, high
 
 
-def _own(each: PaperNumber, conditions: Sequence[Condition], share: bool, answers: Answers) -> dict[str, Any]:
-    fits = answers.answered & _fitting(conditions, answers.keys)
-    if not fits.any():
+def _own(each: PaperNumber, kind: str, share: bool, games: Sequence[pd.DataFrame]) -> dict[str, Any]:
+    """Return what the simulations of some conditions have, each condition with equal weight."""
+    values = [values_of(group, kind, each.what) for group in games]
+    known = [place for place, of in enumerate(values) if not np.isnan(of).all()]
+    if not known:
         return {}
-    over = answers.over(np.flatnonzero(fits))
-    row = {"conditions": int(fits.sum()), "simulations": over.simulations, "seeds": over.seeds}
+    answers, seeds = (np.concatenate([of[place] for place in known]) for of in (values, [g["seed"] for g in games]))
+    cells = np.repeat(np.arange(len(known)), [len(values[place]) for place in known])
+    weights = np.full(len(known), 1 / len(known))
+    over = standardized(answers, cells, np.unique(seeds, return_inverse=True)[1], weights)
+    row = {"conditions": len(known), "simulations": over.simulations, "seeds": over.seeds}
     if each.form == "most":
-        return row | {"own": float(np.nanmax(answers.values[fits[answers.cells]]))}
+        return row | {"own": float(np.nanmax(answers))}
     limits = rate_limits(over) if share else mean_limits(over)
     return row | dict(zip(_OWN, (over.rate, *limits), strict=True))
 

@@ -18,7 +18,6 @@ from parley.analysis.conditions import RATE, condition_table, impossible_outcome
 from parley.analysis.contrasts import REPEAT, contrast_table, noise_table
 from parley.analysis.forks import fork_tables
 from parley.analysis.made_by import made_by
-from parley.analysis.margins import margin_table
 from parley.analysis.paper import paper_table
 from parley.analysis.questions import question_table
 from parley.analysis.rates import quantity_table, rate_table
@@ -115,7 +114,6 @@ def _tables(
         "quantities": quantity_table(known, by, game),
         "contrasts": contrast_table(rows, by, game, impossible, noise),
         **of_traces,
-        "margins": margin_table(rows, by, game, impossible),
         "paper": paper_table(study, rows, {**of_traces, "questions": questions}, impossible),
         "noise": noise,
         **fork_tables(records.simulations, every, by, game),

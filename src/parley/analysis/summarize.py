@@ -7,6 +7,7 @@ import json
 import logging
 import math
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from operator import methodcaller
 from typing import Any
@@ -58,7 +59,7 @@ def summarize(study: Study, strict: bool = False, processes: int = 1) -> pd.Data
     if study.part_of is None:  # nobody plays it
         remove_empty_below(paths.journals(study.name))
         clear_pauses(study)
-    mark_tables(study, [*tables, TURNS], records.left_out, made_by(records).as_json)
+    mark_tables(study, [*tables, TURNS], records.left_out, asdict(made_by(records)))
     number = counted(len(tables["simulations"]), "simulation")
     said = [f"{number} in {counted(len(conditions), 'condition')}", study.shortfall]
     _log.info("%s", "; ".join(filter(None, said)))

@@ -36,7 +36,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         said = content["rounds_data"][0]["full_decisions"]["Agent_1"]
         said |= {"action": None, "reasoning": "no JSON \u202e</script>"}
         write_cheap_talk(Path("raw"), 1, content)
-        import_games("byzantine-cheap-talk", Path("raw"), "theirs", keep_damaged=True)
+        import_games("byzantine-cheap-talk", Path("raw"), "theirs")
         summarize(load_study(Path("config/theirs.yaml")))
         make_study("[{model: random, n: 3, prompt: may_exist}]", name="again", extra="repeats: 2\n")
         yield folder

@@ -61,9 +61,9 @@ def study(once: Path, folder: Path) -> Study:
     return load_study(paths.study_file("theirs"))
 
 
-def imported(raw: Path, name: str = "theirs", keep_damaged: bool = False) -> Imported:
+def imported(raw: Path, name: str = "theirs") -> Imported:
     Path("config").mkdir(exist_ok=True)
-    return import_games("byzantine-cheap-talk", raw, name, keep_damaged)
+    return import_games("byzantine-cheap-talk", raw, name)
 
 
 def records() -> list[Path]:
@@ -84,7 +84,7 @@ def test_every_game_becomes_the_record_of_a_simulation_with_its_source(study: St
     assert {each["file"] for each in told} == files
     about = {(each["source"], each["license"], each["format"]) for each in told}
     assert about == {(FORMAT.source, FORMAT.license, "byzantine-cheap-talk")}
-    assert all(len(each["sha256"]) == 64 and each["defects"] == [] for each in told)
+    assert all(len(each["sha256"]) == 64 for each in told)
     text = paths.study_file("theirs").read_text()
     assert yaml.safe_load(text)["title"] == f"Games played elsewhere: {FORMAT.source}"
     assert "/raw" not in text
@@ -154,7 +154,7 @@ def test_an_imported_game_is_shown_but_not_played_or_replayed_without_prompts(st
     assert "`parley import`" in one_line_error(parley("simulate", "theirs", lost), 2)
 
 
-def test_damaged_games_are_listed_counted_and_left_out_or_kept_and_say_so(raw: Path, parley: Parley) -> None:
+def test_damaged_games_are_listed_counted_and_left_out(raw: Path, parley: Parley) -> None:
     Path("config").mkdir()
     write_cheap_talk(raw / "hard", 9, cheap_talk(["ssh", "hhh"], 3), pay)
     Path("raw/copy.d").mkdir()  # one that is there twice is imported once
@@ -164,16 +164,11 @@ def test_damaged_games_are_listed_counted_and_left_out_or_kept_and_say_so(raw: P
     for words in (
         payoffs,
         "twice: 1\n",
-        "8 games, 16 rounds, 2 defects",
-        "--keep-damaged",
-        "6 games in 2 cond",
+        "2 damaged games left out",
+        "6 games of 12 rounds in 2 cond",
     ):
         assert words in ran.out
     assert len(records()) == 6
-    Path("config/theirs.yaml").unlink()
-    assert imported(raw, keep_damaged=True).imported == 7
-    [told] = [found for path in records() for found in read_summary(path).provenance["imported"]["defects"]]
-    assert told.startswith(payoffs)
 
 
 def test_what_cannot_be_imported_is_one_line(raw: Path, parley: Parley) -> None:

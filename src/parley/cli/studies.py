@@ -191,8 +191,7 @@ def prune(study: "Study", yes: bool) -> None:
 @click.argument("form", metavar="FORMAT", type=click.Choice(("byzantine-cheap-talk", "byzantine-consensus")))
 @click.argument("path", type=common.PATH)
 @click.option("--name", required=True, help="Name of the study that is made; nothing is overwritten.")
-@click.option("--keep-damaged", is_flag=True, help="Import damaged games too; their records name the damage.")
-def import_games(form: str, path: Path, name: str, keep_damaged: bool) -> None:
+def import_games(form: str, path: Path, name: str) -> None:
     """Make a study and records of games that somebody else's code played, so that tables and figures show them.
 
     FORMAT is byzantine-cheap-talk or byzantine-consensus, by whose code played them. The rules play each game from
@@ -205,7 +204,7 @@ def import_games(form: str, path: Path, name: str, keep_damaged: bool) -> None:
     """
     from parley.imports.import_games import import_games as write_imports
 
-    for line in write_imports(form, path, name, keep_damaged).lines():
+    for line in write_imports(form, path, name).lines():
         common.say(line)
 
 

@@ -70,7 +70,6 @@ class ImportedGame:
     material: Mapping[str, Any] = field(default_factory=dict)
     ended: tuple[str, int] | None = None
     held: Mapping[int, Sequence[int]] = field(default_factory=dict)
-    defects: Sequence[Defect] = ()  # what is wrong with it, once it was checked
 
     @cached_property
     def own_parameters(self) -> GameParameters:

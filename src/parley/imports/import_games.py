@@ -55,24 +55,25 @@ _log = logging.getLogger(__name__)
 
 
 def check(found: Iterable[ImportedGame | Defect]) -> tuple[list[ImportedGame], list[Defect]]:
-    """Return the games that can be played by the rules, each with its defects, and what is no game."""
+    """Return the games that are as the rules would have them, each once, and all that is wrong with others."""
     games: list[ImportedGame] = []
-    none: list[Defect] = []
+    defects: list[Defect] = []
     seen: dict[tuple[str, str], str] = {}
     for each in found:
         if isinstance(each, Defect):
-            none.append(each)
+            defects.append(each)
             continue
         try:
-            defects = list(_defects(each, *played(each)))
+            wrong = list(_defects(each, *played(each)))
             first = seen.setdefault((condition_key(each), each.sha256), each.file)
         except (ParleyError, ValidationError, LookupError, ValueError) as error:
-            none.append(Defect(NO_GAME, each.file, one_line(str(error), 150)))
+            defects.append(Defect(NO_GAME, each.file, one_line(str(error), 150)))
             continue
         if first != each.file:
-            defects.append(Defect(TWICE, each.file, f"{first} is the same"))
-        games.append(replace(each, defects=tuple(defects)))
-    return games, none
+            wrong.append(Defect(TWICE, each.file, f"{first} is the same"))
+        defects += wrong
+        games += [] if wrong else [each]
+    return games, defects
 
 
 def condition_key(game: ImportedGame) -> str:
@@ -163,29 +164,26 @@ def _payoffs(game: ImportedGame, play: Play) -> Iterator[Defect]:
 
 @dataclass(frozen=True)
 class Imported:
-    """What was found and what was imported: counts, and all that is wrong."""
+    """What was imported: counts; and all that is wrong with what was left out."""
 
     study: Path
     games: int
     rounds: int
-    imported: int
     conditions: int
-    defects: tuple[Defect, ...]
+    defects: Sequence[Defect]
 
     def lines(self) -> Iterator[str]:
         """Yield what a terminal shows: each defect, their number by kind, and what was imported."""
         yield from map(str, self.defects)
         for kind, number in Counter(defect.kind for defect in self.defects).items():
             yield f"{kind}: {number:,}"
-        yield ", ".join(
-            [counted(self.games, "game"), counted(self.rounds, "round"), counted(len(self.defects), "defect")]
-        )
-        if left := self.games - self.imported:
-            yield f"{counted(left, 'damaged game')} left out; --keep-damaged imports those that the rules can play"
-        yield f"{self.study}: {counted(self.imported, 'game')} in {counted(self.conditions, 'condition')}"
+        if self.defects:
+            yield f"{counted(len({defect.file for defect in self.defects}), 'damaged game')} left out"
+        games, rounds = counted(self.games, "game"), counted(self.rounds, "round")
+        yield f"{self.study}: {games} of {rounds} in {counted(self.conditions, 'condition')}"
 
 
-def import_games(name: str, path: Path, study: str, keep_damaged: bool = False) -> Imported:
+def import_games(name: str, path: Path, study: str) -> Imported:
     """Import the games of a file or folder into a study: its file under config/, and a record for each game.
 
     `name` is that of the format. Raises UsageError if PATH holds no game of it that can be imported, or if there is
@@ -196,27 +194,23 @@ def import_games(name: str, path: Path, study: str, keep_damaged: bool = False) 
     if not path.exists():
         raise UsageError(f"{path}: no such file or folder")
     form = FORMATS[name]
-    checked, none = check(form.read(path))
-    defects = (*none, *(defect for each in checked for defect in each.defects))
-    may_keep = [each for each in checked if all(defect.kind != TWICE for defect in each.defects)]
-    kept = may_keep if keep_damaged else [each for each in checked if not each.defects]
-    if not kept:
+    games, defects = check(form.read(path))
+    if not games:
         for defect in defects:
             _log.warning("%s", defect)
-        what = f"all {len(checked)} are damaged" if checked else "no file is one of this format"
-        raise UsageError(f"{path}: no game to import as {name}: {what}")
+        raise UsageError(f"{path}: no game to import as {name}: all are damaged")
     note = {"format": name, "source": form.source, "license": form.license}
     by_condition: dict[str, list[ImportedGame]] = defaultdict(list)
-    for each in kept:
+    for each in games:
         by_condition[condition_key(each)].append(each)
     groups = list(by_condition.values())
     loaded = _study(paths.study_file(study), groups, note)
     write_conditions(loaded)
-    for condition, games in zip(loaded.conditions, groups, strict=True):  # the grids are one each, in this order
-        for each in games:
+    for condition, group in zip(loaded.conditions, groups, strict=True):  # the grids are one each, in this order
+        for each in group:
             _write(loaded.name, Simulation(condition, each.number), each, note)
-    rounds = sum(len({given.entry.round for given in each.replies}) for each in checked)
-    return Imported(loaded.file, len(checked), rounds, len(kept), len(groups), defects)
+    rounds = sum(len({given.entry.round for given in each.replies}) for each in games)
+    return Imported(loaded.file, len(games), rounds, len(groups), defects)
 
 
 def _study(file: Path, groups: Sequence[Sequence[ImportedGame]], note: Mapping[str, str]) -> Study:
@@ -281,6 +275,5 @@ def _write(study: str, simulation: Simulation, each: ImportedGame, note: Mapping
         pass
     simulation = replace(simulation, recorded=_material(each))
     play, _ = replay_replies(simulation.id, simulation.game(), each.replies)
-    defects = [str(defect) for defect in each.defects]
-    imported = {**note, "file": one_line(each.file, 300), "sha256": each.sha256, "defects": defects}
+    imported = {**note, "file": one_line(each.file, 300), "sha256": each.sha256}
     write_record(record, simulation, play, provenance(datetime.now(UTC), {}) | {"imported": imported})

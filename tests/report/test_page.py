@@ -108,7 +108,7 @@ def test_the_contents_lead_to_all_parts(parsed: Page) -> None:
     ids = [attributes["id"] for _, attributes in parsed.tags if attributes.get("id")]
     assert len(ids) == len(set(ids))
     inside = [str(a["href"]) for tag, a in parsed.tags if tag == "a" and str(a.get("href")).startswith("#")]
-    assert len(inside) > 15
+    assert len(inside) > 14
     assert {address.removeprefix("#") for address in inside} <= set(ids)
 
 

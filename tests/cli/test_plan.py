@@ -73,7 +73,6 @@ def test_records_of_the_study_and_of_another_are_a_pilot(parley: Parley, study_f
     study_factory(GRID, questions=[ASKED])
     for name, told in (
         ("other", "rate of 50 pairs; correlation of 50 pairs"),
-        ("other", "50 pairs leave its power between "),
         ("unplayed", "pairs independent: no pilot"),
         ("larger", "pairs independent: no pilot"),
     ):

@@ -319,9 +319,7 @@ class Forks:
         if groups is None:
             return None
         if any(group.player.policy.kind is IMPORTED for group in groups):
-            raise UsageError(
-                f"{self._where}: {games[0].record}: was played elsewhere, so its players cannot be asked; swap all"
-            )
+            raise UsageError(f"{self._where}: {games[0].record}: was played elsewhere, so it has no forks")
         written = change.model_dump(mode="json", exclude_none=True)
         prompt = before.prompt
         if change.prompt is not None:

@@ -142,10 +142,6 @@ STUDIES: Mapping[str, dict[str, Any]] = {
     ),
     "deliberation-alone": deliberation({"n": 1}),
     "deliberation-in-turn": deliberation({"b": 1, "vary": {"hears": ["all", "neighbor"], **FORMATS}}, order="in_turn"),
-    "deliberation-records": deliberation(
-        {"model": ["tiny", "follower"], "b": 1, "byzantine": "stubborn", "vary": {"peer_record": ["real", "drawn"]}},
-        earlier=2,
-    ),
     "deliberation-arms": deliberation(
         {"prompt": ["improve", "skeptical"], "vary": {"hears": ["nobody", "another_problem"], **FORMATS}},
         {"model": ["solver", "urn"], "vary": {"hears": ["nobody", "another_problem"]}},

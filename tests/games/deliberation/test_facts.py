@@ -99,7 +99,5 @@ def test_facts_of_ones_own(study_factory: StudyFactory) -> None:
 
 
 def test_what_cannot_be_is_refused_before_a_game(study_factory: StudyFactory) -> None:
-    with pytest.raises(UsageError, match="facts: all: arithmetic has problems without facts; use problems: "):
-        study_of(study_factory, problems="arithmetic", facts="all")
     with pytest.raises(UsageError, match="hidden_profiles: come with Parley; remove path, or write kind: jsonl"):
         study_of(study_factory, problems={"kind": "hidden_profiles", "path": "x"})

@@ -6,7 +6,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from parley.games.deliberation.decisions import effect_of_talking, followed, last_panel
+from parley.games.deliberation.decisions import effect_of_talking, last_panel
 from parley.games.deliberation.parameters import (
     TALK,
     DeliberationParameters,
@@ -136,10 +136,6 @@ OF_TRACES = (
     Quantity("first_accuracy", "right first answers (share of all agents)", share=True),
     Quantity("last_accuracy", "right last answers (share of all agents)", share=True),
     Quantity("first_confidence", "confidence C in the first answers", share=True),
-    Quantity("followed_reliable", "answers taken over from agents with the best record", contrasted=False, share=True),
-    Quantity(
-        "followed_unreliable", "answers taken over from agents with the worst record", contrasted=False, share=True
-    ),
 )
 
 FIGURES = (
@@ -344,7 +340,7 @@ class DeliberationEvidence(Evidence[DeliberationParameters, DeliberationTurn]):
         trace: Sequence[DeliberationTurn],
     ) -> Mapping[str, Any]:
         """Return what talking changed in the answers of the last panel."""
-        changed = effect_of_talking(outcome["metrics"]["right_answer"], honest, trace) | followed(honest, trace)
+        changed = effect_of_talking(outcome["metrics"]["right_answer"], honest, trace)
         return {**changed, "first_confidence": last_panel(trace)[0]["measures"]["confidence"]}
 
     def of_agents(

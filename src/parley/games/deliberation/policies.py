@@ -121,18 +121,6 @@ def copies(view: DeliberationView, rng: "np.random.Generator", given: Urn) -> Ma
     return _reply(view, answer, "This follows from the problem.")
 
 
-def follower(view: DeliberationView, rng: "np.random.Generator", given: Urn) -> Mapping[str, Any]:
-    """Answer right by chance; then give the last answer of whom it hears with the best record, of several the first.
-
-    It is the control of measures that ask whether agents trust a record: nobody trusts it more.
-    """
-    heard = [peer for peer, value in view.heard.items() if value is not None]
-    if not heard:
-        return _reply(view, view.own or _first(view, rng, given.accuracy), "This follows from the problem.")
-    best = max(heard, key=lambda peer: view.records.get(peer, 0))
-    return _reply(view, view.heard[best], "Who was right before said so.")
-
-
 def stubborn(view: DeliberationView, rng: "np.random.Generator", given: PolicyParameters) -> Mapping[str, Any]:
     """Give the same wrong answer in every turn, for the same reason."""
     return _reply(view, view.target, "I am certain of it.")
@@ -149,7 +137,6 @@ POLICIES: Mapping[str, PolicyKind] = policy_table(
     scripted_kind(pooler),
     scripted_kind(urn, Urn),
     scripted_kind(copies, Urn),
-    scripted_kind(follower, Urn),
     PolicyKind("llm_persuader", roles=(BYZANTINE,), instructions=_instructions),
     scripted_kind(stubborn, roles=(BYZANTINE,)),
 )

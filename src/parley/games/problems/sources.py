@@ -84,16 +84,15 @@ class _Source(StrictModel):
         number = seed % self.first if self.first else seed
         return self._made(f"{self._name}-{self.order}-{number}", stream("problem", self.kind, self.order, number))
 
-    def others(self, seed: int, number: int = 1) -> list[Problem]:
-        """Return different problems, drawn by the seed, that ask something else than its own; raises UsageError."""
-        most, found = self.size or 10**9, {self.problem(seed).question: self.problem(seed)}
+    def another(self, seed: int) -> Problem:
+        """Return a problem, drawn by the seed, that asks something else than its own; raises UsageError."""
+        most, own = self.size or 10**9, self.problem(seed)
         start = int(stream("another problem", self.kind, self.order, seed).integers(most))
         for place in range(min(most, 1_000)):
             problem = self.problem((start + place) % most)
-            found.setdefault(problem.question, problem)
-            if len(found) > number:
-                return [*found.values()][1:]
-        raise UsageError(f"problems: {self}: has no {number + 1} different problems, as are needed; use others")
+            if problem.question != own.question:
+                return problem
+        raise UsageError(f"problems: {self}: has no two different problems, as are needed; use others")
 
     def _made(self, problem_id: str, rng: "np.random.Generator") -> Problem:
         """Return the problem with this id, drawn with `rng`."""

@@ -22,7 +22,7 @@ def test_a_file_is_tried_without_a_study(parley: Parley) -> None:
 def test_errors_are_one_line_and_exit_2(parley: Parley) -> None:
     Path("mine.yaml").write_text("{game: consensus, grids: [{model: majority, prompt: may_exist, n: 3}]}")
     for arguments, names in (
-        (["gsm8k"], ["gsm8k: problems: ", "add path"]),
+        (["gsm8k"], ["gsm8k: ", "add path"]),
         (["nothing"], ["'nothing': no study and no kind of problems; ", "gsm8k"]),
         (["{kind: nothing}"], ["{kind: nothing}: problems: ", "arithmetic, wason, gsm8k, delidata"]),
         (["mine.yaml"], ["mine.yaml: ", "give a kind of problems"]),

@@ -92,4 +92,4 @@ def test_what_is_no_problem_is_named_by_its_line(tmp_path: Path) -> None:
     ):
         first = good if answers == "number" else {**good, "choices": ["1", "2"]}
         with pytest.raises(UsageError, match=said):
-            source(tmp_path, first, row, answers=answers).stored()
+            source(tmp_path, first, row, answers=answers).check()

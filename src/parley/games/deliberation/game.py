@@ -33,7 +33,7 @@ from parley.games.deliberation.prompts import MESSAGE, DeliberationPrompts, phas
 from parley.games.deliberation.turns import graded, heard_by, turn_measures, verdict
 from parley.games.parameters import BYZANTINE, HONEST, Group
 from parley.games.problems.problem import MATCHING, Problem, read_answer
-from parley.games.problems.sources import HiddenBench, HiddenProfiles, JsonLines
+from parley.games.problems.sources import HiddenBench
 from parley.games.prompts import Phase
 from parley.policies import Ask, Reply
 from parley.policies.reply_text import MAX_FREE_TEXT
@@ -139,8 +139,9 @@ class DeliberationGame(Game[DeliberationParameters]):
                 f"{parameters.problems.problem_kind}; remove it"
             )
         parameters.problems.check()
-        if isinstance(parameters.problems, HiddenBench) and parameters.facts == "dealt":
-            parameters.problems.check_agents(n)
+        bench = isinstance(parameters.problems, HiddenBench) and parameters.facts == "dealt"
+        if bench and parameters.problems.agents != n:
+            raise UsageError(f"problems: {parameters.problems}: each agent gets one hidden fact; write agents: {n}")
 
     @classmethod
     def draw_material(cls, parameters: DeliberationParameters, seed: int) -> Any:
@@ -171,7 +172,7 @@ class DeliberationGame(Game[DeliberationParameters]):
         """
         p = parameters
         talks = p.turns and not p.talk and (p.panel_size or agents) > 1 and p.hears not in ("nobody", ANOTHER_PROBLEM)
-        dealt = p.facts == "dealt" and has_facts(p)  # more agents would know less each
+        dealt = p.facts == "dealt" and p.problems.has_facts  # more agents would know less each
         # What talk decides is the plurality at its end where nobody deliberates again.
         if not talks or p.redeliberations or dealt or not p.definitive:
             return {}
@@ -440,11 +441,3 @@ class DeliberationGame(Game[DeliberationParameters]):
 
 def _slowest(replies: Sequence[Reply]) -> int:
     return max((reply.milliseconds for reply in replies), default=0)
-
-
-def has_facts(parameters: DeliberationParameters) -> bool:
-    """Whether any of the problems has facts that agents may hold."""
-    source = parameters.problems
-    if isinstance(source, HiddenBench):  # whose file may be missed only when it is played
-        return True
-    return isinstance(source, JsonLines | HiddenProfiles) and any(each.facts for each in source.stored().problems)

@@ -23,6 +23,7 @@ MATCHING = "nfkc-casefold-v1"  # raised whenever the normal form of any text cha
 _LEADING = re.compile(r"(?:[-–—+]\s+|[*•·‣◦▪#>\"'`“”„‘’«»]+\s*|\(?(?:\d{1,3}|[a-z])[.)]\s+|\(\d{1,3}\)\s*)")
 _TRAILING = re.compile(r"[\s.,;:!?*\"'`“”‘’«»]+$")
 _SPACES = re.compile(r"\s+")
+MAX_CARDS = 10  # whose selections, one of which is drawn as a wrong answer, are not too many
 
 
 def normal_policy(text: str) -> str:
@@ -75,8 +76,8 @@ class Problem:
         enough = not normal if self.kind == "number" else len(normal) >= 2
         if "" in normal or len(set(normal)) < len(normal) or not enough:
             raise ValueError("the options must be at least two, and different ones; a number has none")
-        if self.kind == "cards" and not all(map(is_card, self.options)):
-            raise ValueError("the options must be cards")
+        if self.kind == "cards" and not (all(map(is_card, self.options)) and len(self.options) <= MAX_CARDS):
+            raise ValueError(f"the options must be cards, at most {MAX_CARDS}")
         if self.answer is not None and self.read(self.answer) != self.answer:
             raise ValueError(f"the answer is not in normal form: {self.answer[:60]!r}")
         return self

@@ -2,7 +2,7 @@
 
 Conventions, where usage differs: a comma groups thousands and a point starts the decimals (so `1,234` is 1234, `1.234`
 is less than two, and `1,23` and `1.234,50` are unreadable); `50%` is 50, since a percent sign is a unit here; number
-words are unreadable, but for the scale after a numeral (`3 million`) and what it says (`18 (eighteen)`); full-width
+words are unreadable, but for the scale after a numeral (`3 million`); full-width
 digits count as digits. Of a calculation the result is read (`9 * 2 = 18`), and none is done here (`9 * 2`).
 """
 
@@ -10,15 +10,6 @@ import re
 import unicodedata
 from fractions import Fraction
 from typing import Literal
-
-_WORDS = {
-    **{"zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9},
-    **{"ten": 10, "eleven": 11, "twelve": 12, "thirteen": 13, "fourteen": 14, "fifteen": 15, "sixteen": 16},
-    **{"seventeen": 17, "eighteen": 18, "nineteen": 19, "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50},
-    **{"sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90},
-}
-_WORD_SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9}
-_IN_WORDS = re.compile(r"(?<=[0-9.])\s*\(([a-z][a-z -]*)\)", re.IGNORECASE)
 
 _NUMERAL = r"(?:[$€£¥₹][ ]?)?[0-9][0-9,]*(?:\.[0-9]+)?"
 _OPERATION = r"\s*(?:[-+*/×÷·−]|x\b|times\b|plus\b|minus\b)\s*"
@@ -46,35 +37,6 @@ _RULES = [
     (re.compile(r"(^|[:=(]\s*)(?:[–‒‑]|-[ ])(?=[$€£¥₹]?[.0-9])"), r"\1-"),
     (_CALCULATION, ""),
 ]
-
-
-def without_words(text: str) -> tuple[str, set[int]]:
-    """Return a text without the number words in parentheses after its numerals ("18 (eighteen)"), and their values."""
-    values: set[int] = set()
-
-    def take(words: re.Match[str]) -> str:
-        value = _worth(words[1])
-        if value is None:
-            return words[0]
-        values.add(value)
-        return ""
-
-    return _IN_WORDS.sub(take, text), values
-
-
-def _worth(words: str) -> int | None:
-    """Return what number words add up to ("one hundred and five"); None if another word is among them."""
-    total = part = 0
-    for word in re.split(r"[ -]+", words.lower()):
-        if word in _WORDS:
-            part += _WORDS[word]
-        elif word == "hundred":
-            part = max(part, 1) * 100
-        elif word in _WORD_SCALES:
-            total, part = total + max(part, 1) * _WORD_SCALES[word], 0
-        elif word != "and":
-            return None
-    return total + part
 
 
 MAX_CHARACTERS = 1_000  # of a text that is looked at
@@ -148,7 +110,6 @@ def read_number(text: str) -> str | None:
     plain = _plain(text)
     if plain is None:
         return None
-    plain, words = without_words(plain)
     values: set[Fraction] = set()
     rest: list[str] = []
     end = 0
@@ -168,8 +129,7 @@ def read_number(text: str) -> str | None:
     rest.append(plain[end:])
     if len(values) != 1 or _OTHER_WORDS.search(" # ".join(rest)):
         return None
-    number = values.pop()
-    return str(number) if words <= {number} else None
+    return str(values.pop())
 
 
 def _plain(text: str) -> str | None:

@@ -172,14 +172,6 @@ FIGURES = (
         of=("participation",),
     ),
     FigureSpec(
-        name="changes_by_turn",
-        kind="curves",
-        title="Changes of answers by turn",
-        caption="By turn, mean share of the honest agents who were right and no longer are, of those who were not and "
-        "now are, and of those who heard one answer lead against theirs and now give it.",
-        of=("right_to_wrong", "wrong_to_right", "conformity"),
-    ),
-    FigureSpec(
         name="confidence_by_turn",
         kind="curves",
         title="Confidence by turn",

@@ -166,10 +166,10 @@ STUDIES: Mapping[str, dict[str, Any]] = {
         rules="published",
     ),
     "stag-hunt-switches": stag_hunt(
-        {"vary": {"rules": ["parley", "published"], "disclosure": ["silent"], "links_told": [True]}},
-        {"vary": {"rules": ["parley", "published"], "disclosure": ["silent"], "nudge": [True]}},
-        {"vary": {"rules": ["parley", "published"], "disclosure": ["explicit"], "hides": ["words"]}},
-        {"vary": {"rules": ["parley", "published"], "disclosure": ["silent"], "payoff_note": [True]}},
+        {"vary": {"rules": ["published"], "disclosure": ["silent"], "links_told": [True]}},
+        {"vary": {"rules": ["published"], "disclosure": ["silent"], "nudge": [True]}},
+        {"vary": {"rules": ["published"], "disclosure": ["explicit"], "hides": ["words+actions"]}},
+        {"vary": {"rules": ["published"], "disclosure": ["silent"], "payoff_note": [True]}},
         topology="ring",
     ),
 }

@@ -33,7 +33,6 @@ READERS = [
     ("expand study.yaml", "models.yaml"),
     ("replay special", "special"),
     ("problems '{kind: gsm8k, path: special.jsonl}'", "special.jsonl"),
-    ("problems '{kind: policies, path: special.yaml}'", "special.yaml"),
     ("ledger verify special.jsonl", "special.jsonl"),
 ]
 

@@ -1,4 +1,4 @@
-"""Problems of files: GSM8K, the groups of DeliData, HiddenBench, one's own, and policies to choose from.
+"""Problems of files: GSM8K, the groups of DeliData, HiddenBench, and one's own.
 
 GSM8K (Cobbe et al. 2021) are grade school math problems, in JSON lines; the groups of DeliData (Karadzhov, Stafford,
 Vlachos 2023), a file for each, deliberated the Wason card problem; HiddenBench (Li, Naito, Shirado 2025) are hidden
@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from parley.errors import UsageError
 from parley.files import read_regular
@@ -25,7 +25,7 @@ from parley.games.problems.problem import Problem, is_letter, question, read_cho
 from parley.identity import digest
 from parley.policies.own_code import first_problem
 from parley.text import one_line
-from parley.text.yamlfile import FileModel, Slug, StrictModel, load_yaml, validated
+from parley.text.yamlfile import StrictModel, validated
 
 _MAX_BYTES = 64 * 2**20  # of one file
 
@@ -78,28 +78,34 @@ def _json_lines(path: Path, model: type[_Model]) -> Iterator[tuple[str, _Model]]
             yield where, validated(model, row, where)
 
 
-# Problems of one's own
+# Problems of one's own, and ours in the same form
+
+
+OUR_POLICIES = Path(__file__).parent / "policies.jsonl"
+OUR_PROFILES = Path(__file__).parent / "hidden_profiles.jsonl"
+Answers = Literal["number", "choice", "policies"]
 
 
 class _Own(StrictModel):
     question: str
-    answer: _Short | int | float
+    answer: _Short | int | float | None = None
     choices: list[_Short] = Field(default=[], max_length=26)
     facts: list[_Short] = Field(default=[], max_length=100)
     id: Annotated[str, Field(min_length=1, max_length=100)] | None = None
 
 
-def load_json_lines(path: Path, answers: Literal["number", "choice"], shuffle: bool = False) -> ProblemSet:
+def load_json_lines(path: Path, answers: Answers, shuffle: bool = False) -> ProblemSet:
     """Return the problems of a file of JSON lines.
 
-    The answer of a choice is the text of one of its choices, or its letter, A for the first. Choices to `shuffle` are
-    no letters: `B` as the first one would be two answers.
+    The answer of a choice is the text of one of its choices, or its letter, A for the first; among policies none is
+    right. Choices to `shuffle` are no letters: `B` as the first one would be two answers.
     """
     problems = []
     for where, row in _json_lines(path, _Own):
-        options, answer = tuple(row.choices), str(row.answer)
-        right = read_number(answer) if answers == "number" else read_choice(answer, options)
-        if shuffle:
+        options, answer, right = tuple(row.choices), str(row.answer), None
+        if answers != "policies":
+            right = read_number(answer) if answers == "number" else read_choice(answer, options)
+        if shuffle and answers == "choice":
             _refuse_letters(f"{where}: choices", options, ", or set shuffle: false")
         name = row.id or where.removeprefix(f"{path}: ").replace(" ", "-")  # line-1
         parts = {"question": row.question, "answer": right, "options": options, "facts": tuple(row.facts)}
@@ -189,35 +195,4 @@ def load_delidata(folder: Path) -> ProblemSet:
                 group = one_line(row.get("group_id", ""), 100)
                 parts = {"question": question(cards), "answer": right_cards(cards), "options": cards}
                 problems[group] = _problem(str(file), id=group, kind="cards", **parts)
-    return ProblemSet(tuple(problems.values()))
-
-
-# Policies to choose from
-
-
-OUR_POLICIES = Path(__file__).parent / "policies.yaml"
-OUR_PROFILES = Path(__file__).parent / "hidden_profiles.jsonl"
-
-
-class _Entry(FileModel):
-    id: Slug
-    question: Annotated[str, AfterValidator(one_line)]
-    policies: list[Annotated[str, Field(max_length=MAX_CHARACTERS)]] = Field(max_length=50)
-
-
-class _PolicyFile(FileModel):
-    problems: list[_Entry] = Field(min_length=1, max_length=10_000)
-
-
-def load_policies(path: Path) -> ProblemSet:
-    """Return the problems of a file; raises UsageError with the first thing that is wrong in it."""
-    problems: dict[str, Problem] = {}
-    for index, entry in enumerate(validated(_PolicyFile, load_yaml(path), str(path)).problems):
-        where = f"{path}: problems[{index}]"
-        if entry.id in problems:
-            raise UsageError(f"{where}.id: {entry.id!r} is repeated; rename one of the problems")
-        options = tuple(map(one_line, entry.policies))
-        problems[entry.id] = _problem(
-            where, id=entry.id, kind="policies", question=entry.question, answer=None, options=options
-        )
     return ProblemSet(tuple(problems.values()))

@@ -298,10 +298,12 @@ class _Choices(_Stored):
 
 
 class JsonLines(_Choices, _Files):
-    """Problems of one's own, a JSON object in each line: question, answer, for a choice its choices, perhaps facts."""
+    """Problems of one's own, a JSON object in each line: question, answer, perhaps choices or policies, and facts."""
 
     kind: Literal["jsonl"] = "jsonl"
-    answers: Literal["number", "choice"] = Field(default="number", description="What an answer is.")
+    answers: data_sets.Answers = Field(
+        default="number", description="What an answer is; `choices` are what to choose from, or the policies."
+    )
 
     @property
     def problem_kind(self) -> Kind:
@@ -349,26 +351,15 @@ class HiddenBench(_Choices, _Files):
         return _load(data_sets.load_hidden_bench, self._file(), self.agents)
 
 
-class Policies(_Files):
-    """Policies to put first: the problems that come with Parley, or those of a YAML file."""
+class Policies(_Stored):
+    """Ten problems of ours: which of some policies should come first? None is right."""
 
     kind: Literal["policies"] = "policies"
 
     _answers: ClassVar[Kind] = "policies"
 
-    @property
-    def _name(self) -> str:
-        sha256 = self.problems_sha256()
-        return self.kind if sha256 == _our_policies().sha256 else f"{self.kind}-{sha256[:6]}"
-
     def _loaded(self) -> data_sets.ProblemSet:
-        ours = _our_policies()
-        is_ours = self.path is None and self.sha256 in (None, ours.sha256)
-        return ours if is_ours else _load(data_sets.load_policies, self._file())
-
-
-def _our_policies() -> data_sets.ProblemSet:
-    return _load(data_sets.load_policies, data_sets.OUR_POLICIES)
+        return _load(data_sets.load_json_lines, data_sets.OUR_POLICIES, "policies")
 
 
 def _load(load: Callable[..., data_sets.ProblemSet], path: Path, *more: Any) -> data_sets.ProblemSet:

@@ -7,7 +7,6 @@ and others', and improve theirs. They end unanimous, or hung; a hung problem may
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from math import comb, floor
 from typing import Any
 
@@ -38,6 +37,8 @@ from parley.games.prompts import Phase
 from parley.policies import Ask, Reply
 from parley.policies.reply_text import MAX_FREE_TEXT
 from parley.text import by_number, one_line
+
+Read = tuple[Value | None, Said | None]  # an answer as it was read, and what was said
 
 
 class DeliberationGame(Game[DeliberationParameters]):
@@ -225,39 +226,41 @@ class DeliberationGame(Game[DeliberationParameters]):
         turns: list[DeliberationTurn] = []
         milliseconds = 0
         for number in range(p.turns + 1):
-            heard = heard_by(names, self._reach, p.hears, number) if number else dict.fromkeys(names, ())
             before = turns[-1] if turns else None
+            heard = heard_by(names, self._reach, p.hears, number) if before else dict.fromkeys(names, ())
             self._said = []
             if before and p.talk:
                 milliseconds += yield from self._talk(number, before, heard)
-                replies = yield [self._ask_after_talk(name, number, before, heard[name]) for name in names]
-                milliseconds += _slowest(replies)
-                heard = dict.fromkeys(names, ())  # nobody's answer
-            elif before and p.order == IN_TURN:
-                replies = yield from self._one_by_one(number, before, heard)
-                milliseconds += sum(reply.milliseconds for reply in replies)
-            else:
-                replies = yield [self._ask(name, number, before, heard[name]) for name in names]
-                milliseconds += _slowest(replies)
-            if self._aside:  # nobody heard of the problem at hand
+            read, took = yield from self._answers(number, before, heard)
+            milliseconds += took
+            if self._said or self._aside:  # nobody heard an answer to the problem at hand
                 heard = dict.fromkeys(names, ())
-            turns.append(self._turn(number, before, replies, heard))
+            turns.append(self._turn(number, before, read, heard))
             self.trace.append(turns[-1])
             if (ended := verdict(p, honest, turns, milliseconds)) is not None:
                 turns[-1]["verdict"] = ended
                 return
 
-    def _one_by_one(
-        self, number: int, before: DeliberationTurn, heard: Mapping[str, Sequence[str]]
-    ) -> Generator[list[Ask], list[Reply], list[Reply]]:
-        """Ask one agent after the other: what it hears of those before it is what they have just answered."""
-        replies, latest = list[Reply](), before
-        for name in self._panel:
-            replies += yield [self._ask(name, number, latest, heard[name])]
-            value, said = self._read(replies[-1], self.problem)
-            answers, texts = {**latest["answers"], name: value}, {**latest["said"], name: said}
-            latest = {**latest, "answers": answers, "said": texts}
-        return replies
+    def _answers(
+        self, number: int, before: DeliberationTurn | None, heard: Mapping[str, Sequence[str]]
+    ) -> Generator[list[Ask], list[Reply], tuple[dict[str, Read], int]]:
+        """Return the answers of a turn, as they are read, and how long they took: the slowest of each that are asked.
+
+        Who speaks in turn hears of those before it what they have just answered.
+        """
+        in_turn = before and self.parameters.order == IN_TURN and not self._said
+        read, milliseconds, latest = dict[str, Read](), 0, before
+        for together in [[name] for name in self._panel] if in_turn else [self._panel]:
+            if before and self._said:
+                replies = yield [self._ask_after_talk(name, number, before, heard[name]) for name in together]
+            else:
+                replies = yield [self._ask(name, number, latest, heard[name]) for name in together]
+            milliseconds += _slowest(replies)
+            read |= {name: self._read(reply, self.problem) for name, reply in zip(together, replies, strict=True)}
+            if latest:
+                answers = {**latest["answers"], **{name: value for name, (value, _) in read.items()}}
+                latest = {**latest, "answers": answers, "said": {**latest["said"], **_said_of(read)}}
+        return read, milliseconds
 
     def _talk(
         self, number: int, before: DeliberationTurn, heard: Mapping[str, Sequence[str]]
@@ -265,16 +268,12 @@ class DeliberationGame(Game[DeliberationParameters]):
         """Keep what agents say to each other before they answer in a turn; return how long it took."""
         milliseconds = 0
         for place in range(self.parameters.talk):
-            asks = [
-                partial(self._ask_after_talk, name, number, before, heard[name], message=True) for name in self._panel
-            ]
             one_by_one = not place and self.parameters.order == IN_TURN
             self._said.append({})
-            for together in [[ask] for ask in asks] if one_by_one else [asks]:
-                replies = yield [ask() for ask in together]
+            for together in [[name] for name in self._panel] if one_by_one else [self._panel]:
+                replies = yield [self._ask_after_talk(n, number, before, heard[n], message=True) for n in together]
                 milliseconds += _slowest(replies)
-                spoke = self._panel[len(self._said[-1]) :]
-                for name, reply in zip(spoke, replies, strict=False):
+                for name, reply in zip(together, replies, strict=True):
                     text = None if reply.value is None else one_line(reply.value.model_dump()["argument"])
                     self._said[-1][name] = text
         return milliseconds
@@ -361,7 +360,7 @@ class DeliberationGame(Game[DeliberationParameters]):
         dealt = self._facts[name]
         return tuple(f for f in self.problem.facts if f in dealt or any(one_line(f) in text for text in texts))
 
-    def _read(self, reply: Reply, problem: Problem) -> tuple[Value | None, Said | None]:
+    def _read(self, reply: Reply, problem: Problem) -> Read:
         """Return an answer as it was read, and what was said; an agent without a usable reply is silent."""
         if reply.value is None:
             return None, None
@@ -383,19 +382,18 @@ class DeliberationGame(Game[DeliberationParameters]):
         self,
         number: int,
         before: DeliberationTurn | None,
-        replies: Sequence[Reply],
+        read: Mapping[str, Read],
         heard: Mapping[str, tuple[str, ...]],
     ) -> DeliberationTurn:
         """Return a turn as the trace has it, without its verdict."""
         p = self.parameters
         honest = [name for name in self._panel if name in self._honest]
-        read = {name: self._read(reply, self.problem) for name, reply in zip(self._panel, replies, strict=True)}
         entry: DeliberationTurn = {
             "round": self._round(number),
             "session": self._session,
             "turn": number,
             "answers": {name: value for name, (value, _) in read.items()},
-            "said": {name: said for name, (_, said) in read.items()},
+            "said": _said_of(read),
             "heard": {name: list(peers) for name, peers in heard.items()},
             "measures": {},
         }
@@ -435,8 +433,11 @@ class DeliberationGame(Game[DeliberationParameters]):
         if self.network.is_complete:
             return None
         names = list(self._seats)
-        nodes = range(len(names))
-        return [[names[a], names[b]] for a in nodes for b in self.network.neighbors[a] if a < b]
+        return [[names[a], names[b]] for a, peers in enumerate(self.network.neighbors) for b in peers if a < b]
+
+
+def _said_of(read: Mapping[str, Read]) -> dict[str, Said | None]:
+    return {name: said for name, (_, said) in read.items()}
 
 
 def _slowest(replies: Sequence[Reply]) -> int:

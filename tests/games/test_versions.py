@@ -126,7 +126,7 @@ STUDIES: Mapping[str, dict[str, Any]] = {
         {"vary": {"problems": PROBLEMS, "cot_share": [0, 1], "hears": ["neighbor"]}},
         {"b": 1, "byzantine": ["llm_persuader"], "vary": {"problems": PROBLEMS}},
         {
-            "model": ["solver", "urn", {"name": "solver", "accuracy": 0.4, "conformity": 0.9, "recognize": 0.5}],
+            "model": ["solver", {"name": "solver", "accuracy": 0.4, "conformity": 0.9, "recognize": 0.5}],
             "b": 1,
             "byzantine": ["stubborn"],
             "vary": {"problems": PROBLEMS},
@@ -144,7 +144,7 @@ STUDIES: Mapping[str, dict[str, Any]] = {
     "deliberation-in-turn": deliberation({"b": 1, "vary": {"hears": ["all", "neighbor"], **FORMATS}}, order="in_turn"),
     "deliberation-arms": deliberation(
         {"prompt": ["improve", "skeptical"], "vary": {"hears": ["nobody", "another_problem"], **FORMATS}},
-        {"model": ["solver", "urn"], "vary": {"hears": ["nobody", "another_problem"]}},
+        {"model": ["solver"], "vary": {"hears": ["nobody", "another_problem"]}},
         {"b": 1, "byzantine": ["llm_persuader", "stubborn"], "vary": {"hears": ["nobody", "another_problem"]}},
     ),
     "deliberation-apart": deliberation({"b": 1, "byzantine": "stubborn", "vary": {"topology": ["ring"]}}),

@@ -35,13 +35,10 @@ CANNOT_BE_PLAYED: list[tuple[dict[str, Any], list[Group], str]] = [
     ({"panel_size": 4}, agents(3), "panel_size: 4"),
     ({"panel_size": 3, "redeliberations": 1}, agents(3), "redeliberations: 1: 1 panels of 3"),
     ({"panel_size": 1, "redeliberations": 2}, agents(2, 4), "redeliberations: 2: 2 panels of 1"),
-    ({"fewest_honest": 3}, agents(2, 2), "fewest_honest: 3: a panel has 2"),
-    ({"reading": "strict", "problems": "wason"}, agents(3), "reading: strict"),
 ]
 OUT_OF_RANGE: list[dict[str, Any]] = [
     {"hears": "nobody", "problems": "policies"},
     {"redeliberations": 1},
-    {"order": "in_turn", "hears": "nobody"},
     {"talk": 2, "turns": 0},
     {"talk": 2, "turns": 2},
 ]

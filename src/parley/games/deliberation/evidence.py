@@ -172,14 +172,6 @@ FIGURES = (
         of=("participation",),
     ),
     FigureSpec(
-        name="confidence_by_turn",
-        kind="curves",
-        title="Confidence by turn",
-        caption="Mean confidence C in the policies that would be accepted after each turn (Definition XI.5); "
-        "simulations in which none would be are left out.",
-        of=("confidence",),
-    ),
-    FigureSpec(
         name="block_size",
         kind="quantities",
         title="Size of the blocks",
@@ -222,10 +214,8 @@ FIGURES = (
 )
 
 
-# What they show needs problems that have a right answer, or that have none.
+# What they show needs problems that have a right answer.
 _OF_RIGHT_ANSWERS = ("accuracy_by_turn", "deliberation_gain", "effective_votes", "conformity")
-_OF_POLICIES = ("confidence_by_turn",)
-_OF_HEARD_ANSWERS = ("conformity",)
 
 
 TABLES = (
@@ -282,9 +272,9 @@ class DeliberationEvidence(Evidence[DeliberationParameters, DeliberationTurn]):
         return sessions
 
     def shows(self, figure: FigureSpec, parameters: DeliberationParameters, groups: Sequence[Group]) -> bool:
-        """Return whether the figure is of right answers, or of policies, as the problems are."""
-        lacking = _OF_POLICIES if parameters.definitive else _OF_RIGHT_ANSWERS
-        return figure.name not in (*lacking, *(_OF_HEARD_ANSWERS if parameters.talk else ()))
+        """Return whether there are right answers, and heard ones, which some figures need."""
+        hidden = (*(["conformity"] if parameters.talk else []), *(() if parameters.definitive else _OF_RIGHT_ANSWERS))
+        return figure.name not in hidden
 
     def series(
         self, outcome: Mapping[str, Any], trace: Sequence[DeliberationTurn]

@@ -125,19 +125,10 @@ class DeliberationGame(Game[DeliberationParameters]):
         size = parameters.panel_size or n
         if size > n:
             raise UsageError(f"panel_size: {size}: more than the agents (n = {n}); lower it")
-        if parameters.fewest_honest > (most := min(size, counts[HONEST])):
-            raise UsageError(
-                f"fewest_honest: {parameters.fewest_honest}: a panel has {most} honest agents at most; lower it"
-            )
         if (possible := comb(n, size) - comb(counts[BYZANTINE], size)) <= parameters.redeliberations:
             raise UsageError(
                 f"redeliberations: {parameters.redeliberations}: {possible} panels of {size} can be made of these "
                 "agents, and none may deliberate twice on a problem; lower it, or raise n"
-            )
-        if parameters.reading != "exact" and parameters.problems.problem_kind != "number":
-            raise UsageError(
-                f"reading: {parameters.reading}: is for numbers, and {parameters.problems} asks for "
-                f"{parameters.problems.problem_kind}; remove it"
             )
         parameters.problems.check()
         bench = isinstance(parameters.problems, HiddenBench) and parameters.facts == "dealt"

@@ -137,8 +137,6 @@ class DeliberationParameters(GameParameters):
     def _fits_together(self) -> "DeliberationParameters":
         if self.hears in ("nobody", ANOTHER_PROBLEM) and not self.definitive:
             raise ValueError(f"hears: {self.hears} needs problems with a right answer; policies have none")
-        if self.hears in ("nobody", ANOTHER_PROBLEM) and self.order == IN_TURN:
-            raise ValueError(f"order: {IN_TURN}: with hears: {self.hears} nobody hears who speaks first; remove it")
         if self.talk and self.turns != 1:
             raise ValueError("talk: is between a first answer and a last one; set turns: 1, or remove it")
         if self.talk and (self.hears in ("nobody", ANOTHER_PROBLEM) or not self.definitive):

@@ -124,14 +124,6 @@ FIGURES = (
         of=("cooperation", "success"),
     ),
     FigureSpec(
-        name="payoff_by_round",
-        kind="curves",
-        title="Payoff and promises by round",
-        caption="Mean payoff of honest players as a share of the stag's, and share of honest players that broadcast a "
-        "cooperative word, by round.",
-        of=("payoff", "promises"),
-    ),
-    FigureSpec(
         name="cooperation_and_recovery",
         kind="indicators",
         title="Cooperation, detection and recovery",
@@ -168,14 +160,6 @@ FIGURES = (
         needs=("n",),
         of=("hare_for_good",),
         by_player=True,
-    ),
-    FigureSpec(
-        name="cooperation_by_topology",
-        kind="map",
-        title="Full cooperation by topology",
-        caption="Rate of simulations that end in full cooperation, by topology.",
-        x="topology",
-        needs=("topology",),
     ),
     OUTCOMES_BY_BYZANTINE,
     FigureSpec(

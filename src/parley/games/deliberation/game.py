@@ -130,10 +130,10 @@ class DeliberationGame(Game[DeliberationParameters]):
                 f"redeliberations: {parameters.redeliberations}: {possible} panels of {size} can be made of these "
                 "agents, and none may deliberate twice on a problem; lower it, or raise n"
             )
-        parameters.problems.check()
-        bench = isinstance(parameters.problems, HiddenBench) and parameters.facts == "dealt"
-        if bench and parameters.problems.agents != n:
-            raise UsageError(f"problems: {parameters.problems}: each agent gets one hidden fact; write agents: {n}")
+        problems = parameters.problems
+        problems.check()
+        if isinstance(problems, HiddenBench) and parameters.facts == "dealt" and problems.agents != n:
+            raise UsageError(f"problems: {problems}: each agent gets one hidden fact; write agents: {n}")
 
     @classmethod
     def draw_material(cls, parameters: DeliberationParameters, seed: int) -> Any:

@@ -128,13 +128,14 @@ _SILENT: Mapping[str, Any] = {
     "hides": "words+actions",
 }
 _TOLD: Mapping[str, Any] = {**_SILENT, "count_told": True, "links_told": True}
+_EXPLICIT: Mapping[str, Mapping[str, Any]] = {
+    "parley": {"payoff_note": True},
+    PUBLISHED: {"nudge": True, "hides": "words_when_acting"},
+}
 # What `disclosure` sets of the switches, by the rules.
 PRESETS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     rules: {"none": {**_SILENT, "count_told": True}, "silent": _SILENT, "explicit": {**_TOLD, **explicit}}
-    for rules, explicit in {
-        "parley": {"payoff_note": True},
-        PUBLISHED: {"nudge": True, "hides": "words_when_acting"},
-    }.items()
+    for rules, explicit in _EXPLICIT.items()
 }
 HARE_WORD = "hare"  # what scripted players say who will hunt it
 

@@ -34,7 +34,6 @@ READERS = [
     ("expand study.yaml", "models.yaml"),
     ("replay special", "special"),
     ("expand gsm8k.yaml", "special.jsonl"),
-    ("expand policies.yaml", "special.yaml"),
     ("ledger verify special.jsonl", "special.jsonl"),
 ]
 

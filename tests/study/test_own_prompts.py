@@ -38,7 +38,7 @@ SENT: list[tuple[str, str, dict[str, Any]]] = [
     ("consensus", "may_exist", {"stop_threshold": 0.75, "disclose_topology": True}),
     ("deliberation", "skeptical", {"problems": {"kind": "arithmetic"}}),
     ("deliberation", "improve", {"problems": {"kind": "policies"}, "reply_format": "two_steps"}),
-    ("stag_hunt", "plain", {"disclosure": "explicit", "topology": "ring", "nudge": True}),
+    ("stag_hunt", "plain", {"disclosure": "explicit", "topology": "ring"}),
     ("stag_hunt", "plain", {"cheap_talk": False}),
     ("stag_hunt", "plain", {"rules": "published"}),
 ]

@@ -215,7 +215,7 @@ class FromTraces:
 
 # The tables that games bring.
 _BROUGHT = (
-    *("thresholds", "reactions", "behaviors", "regret", "achievable"),
+    *("reactions", "behaviors", "regret", "achievable"),
     *("decisions", "decision_rates", "martingale", "equal_cost", "votes", "conformity"),
 )
 

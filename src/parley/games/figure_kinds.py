@@ -80,15 +80,6 @@ KINDS: Mapping[str, FigureKind] = {
         "seats. The gap is what was lost; where the protocol fails too, nobody is known to do better.",
         own_table="regret",
     ),
-    # Means of the shares in `of`, whose labels are those of quantities, by a threshold that `x` names.
-    "sweep": FigureKind(
-        "curves:sweep",
-        ("thresholds",),
-        "A line is a mean share by the threshold that decides who is counted. Where lines are flat the choice of the "
-        "threshold does not matter.",
-        of="quantities",
-        own_table="thresholds",
-    ),
     # Independent votes that first and last answers are worth.
     "votes": FigureKind(
         "points:votes",

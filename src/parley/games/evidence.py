@@ -5,7 +5,7 @@ Tables and figures know no game: they follow these descriptions.
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Generic
@@ -274,7 +274,7 @@ Rows = Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], Iterable[Mappi
 
 @dataclass(frozen=True)
 class GameColumns:
-    """What a game's columns mean: its `metrics`, those of `turns`, a row per agent and round, and those `measured`.
+    """What a game's columns mean: its `metrics`, of `turns`, a row per agent and round, and of the table `measures`.
 
     `rows` makes the rows of one simulation from the outcome and the trace of a record: mappings with `round`, `agent`
     and what the game has in `turns`; what is left out is missing.
@@ -329,7 +329,6 @@ class Evidence(Generic[P, R]):
     measures: tuple[Measure, ...] = ()  # by round, from the trace: see `series`
     indicators: tuple[Indicator, ...] = ()  # metrics that are true, false or None
     quantities: tuple[Quantity, ...] = ()  # metrics that are numbers or None
-    of_traces: tuple[Quantity, ...] = ()  # that are in no record, but `measured`; questions may ask about them
     columns: GameColumns = GameColumns()  # what its metrics mean, and what each agent did by round
     paired_by: tuple[str, ...] = ()  # metrics that simulations of a pair share, besides their seed
     tables: tuple[TableSpec, ...] = ()  # that this game brings
@@ -355,7 +354,7 @@ class Evidence(Generic[P, R]):
     @property
     def asked(self) -> tuple[Quantity, ...]:
         """What no record has, and questions may ask about."""
-        return (*self.lost, *self.about("votes"), *self.about("measures"), *self.of_traces)
+        return (*self.lost, *self.about("votes"), *self.about("measures"))
 
     @property
     def metrics(self) -> tuple[Column, ...]:
@@ -394,15 +393,6 @@ class Evidence(Generic[P, R]):
     def sessions(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> Sequence[Session]:
         """Return what was said, in order, for the ledger; a game that keeps none is not asked."""
         raise NotImplementedError(f"{type(self).__name__}.sessions")
-
-    def measured(
-        self, parameters: P, outcome: Mapping[str, Any], honest: Collection[str], trace: Sequence[R]
-    ) -> Mapping[str, Any]:
-        """Return what the game's authors measure of a simulation and Parley does not (the table `measures`).
-
-        Its keys are the columns `measured`; a game without them is not asked.
-        """
-        return {}
 
     def of_agents(self, metrics: Mapping[str, Any], trace: Sequence[R]) -> Mapping[str, Mapping[str, float]]:
         """Return, by agent, its values of quantities and measures that are means over agents, each in [0, 1].

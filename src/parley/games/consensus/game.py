@@ -10,8 +10,7 @@ from statistics import median_low
 from typing import TYPE_CHECKING, Any
 
 from parley.errors import UsageError
-from parley.games.base import BestKnown, Game, Outcome, Paper, threat_class
-from parley.games.consensus.achievable import best_known
+from parley.games.base import Game, Outcome, Paper, threat_class
 from parley.games.consensus.evidence import ConsensusEvidence
 from parley.games.consensus.filters import check_filter
 from parley.games.consensus.parameters import NAMES, PUBLISHED_CODE, Agent, ConsensusParameters, Value
@@ -23,7 +22,6 @@ from parley.games.parameters import BYZANTINE, HONEST, Group, Seat
 from parley.games.prompts import Instruction, Phase
 from parley.identity import digest
 from parley.policies import Ask, Reply
-from parley.policies.kinds import ChosenPolicy
 from parley.text import by_number
 
 if TYPE_CHECKING:
@@ -93,11 +91,6 @@ class ConsensusGame(Game[ConsensusParameters]):
         """Return a printed prompt in the words of what is played."""
         template = super().wording(seat, phase, part, form)
         return self._worded(template, part, form, seat.prompt, seat.role, seat.policy.kind.rule is not None)
-
-    def best_known(self, wanted: ChosenPolicy | None) -> BestKnown | None:
-        """Return the best protocol that is known for these seats (`achievable.py`)."""
-        faults = len(self.agents) - len(self.honest)
-        return best_known(self.parameters, len(self.agents), faults, self.network, wanted)
 
     @classmethod
     def check(cls, parameters: ConsensusParameters, groups: Sequence[Group]) -> None:

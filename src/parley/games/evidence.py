@@ -178,8 +178,7 @@ class Timeline:
     """A simulation as a table: a row per agent, a column per round from 1 on; round 0 is what an agent began with.
 
     `framed` are agents that stand out, `results` short texts under the columns; their labels say what they are.
-    `unheard` is what an agent did not hear of a round, by agent and round: what was said, and what it heard in its
-    place, "" for nothing.
+    `unheard` is what was said in a round that an agent did not hear, by agent and round.
     """
 
     agents: Mapping[str, str]
@@ -190,7 +189,7 @@ class Timeline:
     marks: Sequence[Mark]
     results: Mapping[int, str]
     results_label: str
-    unheard: Mapping[tuple[str, int], Sequence[tuple[str, str]]] = field(default_factory=dict)
+    unheard: Mapping[tuple[str, int], Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

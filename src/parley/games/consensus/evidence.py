@@ -179,9 +179,9 @@ class ConsensusEvidence(Evidence[ConsensusParameters, ConsensusRound]):
             results={e["round"]: f"{e['stop_votes']}{': stop' if e['stopped'] else ''}" for e in trace},
             results_label="votes to stop",
             unheard={
-                (name, entry["round"]): [_unheard(entry, name, peer, heard) for peer, heard in changed.items()]
+                (name, entry["round"]): [_unheard(entry, name, peer) for peer in peers]
                 for entry in trace
-                for name, changed in entry.get("filtered", {}).items()
+                for name, peers in entry.get("filtered", {}).items()
             },
         )
 
@@ -198,10 +198,9 @@ def _shown(value: Value | None) -> str:
     return "–" if value is None else f"{round(value, 2):.10g}"
 
 
-def _unheard(entry: ConsensusRound, name: str, peer: str, heard: Value | None) -> tuple[str, str]:
-    """Return what a peer told an agent in a round, and what the agent heard in its place."""
-    said = entry.get("sent", {}).get(peer, {}).get(name, entry["proposals"][peer])
-    return f"{peer}: {_shown(said)}", "" if heard is None else _shown(heard)
+def _unheard(entry: ConsensusRound, name: str, peer: str) -> str:
+    """Return what a peer told an agent in a round."""
+    return f"{peer}: {_shown(entry.get('sent', {}).get(peer, {}).get(name, entry['proposals'][peer]))}"
 
 
 def _cell(value: Value | None, held: Iterable[Value | None], sent: Value | None) -> TimelineCell:

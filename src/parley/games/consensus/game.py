@@ -20,7 +20,6 @@ from parley.games.consensus.protocols import PaperProtocol, Protocol, PublishedC
 from parley.games.evidence import OutcomeClass
 from parley.games.parameters import BYZANTINE, HONEST, Group, Seat
 from parley.games.prompts import Instruction, Phase
-from parley.identity import digest
 from parley.policies import Ask, Reply
 from parley.text import by_number
 
@@ -70,9 +69,8 @@ class ConsensusGame(Game[ConsensusParameters]):
         # Asked in the order of the neutral names, which says nothing about roles.
         p = self.parameters
         self.agents = agents if NAMES in p.leaks else sorted(agents, key=lambda agent: by_number(agent.name))
-        secret = digest([self.name, "signatures", [(agent.name, agent.initial_value) for agent in self.agents]])
         self._worded = cache(partial(self.prompts.worded, parameters=p))  # prompts of a game are few
-        self.protocol = PROTOCOLS[p.protocol, p.rules](p, self.agents, self.network, self.ask, secret)
+        self.protocol = PROTOCOLS[p.protocol, p.rules](self)
         self.honest = self.protocol.honest
 
     def _drawn_value(self) -> Value:

@@ -92,11 +92,8 @@ class ConsensusParameters(GameParameters):
 
     filter: FilterAsWritten = newer_field(
         default=NO_FILTER,
-        description="What honest agents do not hear of what is said to them: none, {trim: f}, {median_of_rounds: k}, "
-        "{reputation: f} or {scored: f}.",
-    )
-    filter_told: bool = newer_field(
-        default=False, description="Whether the prompts of honest agents say that there is a filter."
+        description="What honest agents do not hear of what is said to them: none, {trim: f}, {reputation: f} "
+        "or {scored: f}.",
     )
     score: Sampling = newer_field(
         default=Sampling(temperature=0.3, max_tokens=300), description="Scores (filter scored)."
@@ -412,5 +409,4 @@ class ConsensusRound(TypedDict):
     honest_spread: Value | None  # of their values
     neighbors: NotRequired[Mapping[str, list[str]]]  # in round 1, where not everyone hears everyone
     sent: NotRequired[Mapping[str, Mapping[str, Value | None]]]  # by agent, which peers were told another value
-    # By agent, of which peers it did not hear the value, and what it heard in its place; None: nothing (filter).
-    filtered: NotRequired[Mapping[str, Mapping[str, Value | None]]]
+    filtered: NotRequired[Mapping[str, Mapping[str, None]]]  # by agent, whose values its filter dropped

@@ -215,8 +215,18 @@ class Game(ABC, Generic[P]):
 
     @classmethod
     def threat_model(cls, parameters: P, groups: Sequence[Group]) -> str:
-        """Return "none" without adversaries, "paper" if the paper's model allows them, else what is beyond it."""
-        return "none"
+        """Return "none" without adversaries, "paper" if the paper's model allows them, else what is `beyond` it."""
+        kinds = [group.policy.kind for group in groups if group.role == BYZANTINE and group.count]
+        if not kinds or cls.paper is None:
+            return "none"
+        if reasons := "; ".join(dict.fromkeys(cls.beyond(parameters, groups))):
+            return f"beyond: {reasons}"
+        return "unknown: own policy" if any(kind.is_plugin for kind in kinds) else "paper"
+
+    @classmethod
+    def beyond(cls, parameters: P, groups: Sequence[Group]) -> Iterable[str]:
+        """Return what of the adversaries, of whom there are some, the paper's threat model excludes."""
+        return ()
 
     @classmethod
     def arms(cls, parameters: P, agents: int) -> Mapping[str, tuple[Mapping[str, Any], int]]:
@@ -247,16 +257,6 @@ class Game(ABC, Generic[P]):
         names = [f"agent_{i + 1}" for i in range(len(roles))]
         rng.shuffle(names)
         return names
-
-
-def threat_class(groups: Sequence[Group], beyond: Iterable[str] = ()) -> str:
-    """Return how `threat_model` names the adversaries, of which so much is `beyond`; own code is unknown."""
-    kinds = [group.policy.kind for group in groups if group.role == BYZANTINE and group.count]
-    reasons = "; ".join(dict.fromkeys(beyond))
-    if not kinds:
-        return "none"
-    own = any(kind.is_plugin for kind in kinds)
-    return f"beyond: {reasons}" if reasons else "unknown: own policy" if own else "paper"
 
 
 def scripted_roles(agents: Collection[Group | Seat]) -> frozenset[str]:

@@ -35,7 +35,6 @@ def test_the_label_and_the_identity_follow_strategies_and_parameters(monkeypatch
 
 
 MISTAKES: list[tuple[dict[str, Any], tuple[str, ...]]] = [
-    ({"value": 7}, ("value", "add anchor")),
     ({"strategies": "anchor", "value": 77}, ("value: 77", "0 to 50")),
 ]
 

@@ -4,13 +4,13 @@ Agents propose values in synchronous rounds, see proposals, and vote to stop or 
 of all agents vote to stop, else at the deadline.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from functools import cache, partial
 from statistics import median_low
 from typing import TYPE_CHECKING, Any
 
 from parley.errors import UsageError
-from parley.games.base import Game, Outcome, Paper, threat_class
+from parley.games.base import Game, Outcome, Paper
 from parley.games.consensus.evidence import ConsensusEvidence
 from parley.games.consensus.filters import check_filter
 from parley.games.consensus.parameters import NAMES, PUBLISHED_CODE, Agent, ConsensusParameters, Value
@@ -153,22 +153,21 @@ class ConsensusGame(Game[ConsensusParameters]):
         return PREMATURE_STOP if detail == PREMATURE_STOP else name
 
     @classmethod
-    def threat_model(cls, parameters: ConsensusParameters, groups: Sequence[Group]) -> str:
-        """Return "none" without Byzantine agents, "paper" if the paper allows all of them, else what is beyond it.
+    def beyond(cls, parameters: ConsensusParameters, groups: Sequence[Group]) -> Iterable[str]:
+        """Return what is beyond section 3.
 
         "Byzantine agents may propose arbitrary values and justifications and adapt to the history, but they cannot
-        equivocate ..., forge identities, or drop or suppress messages" (section 3), they are at most a third of the
-        agents, and everybody hears everybody.
+        equivocate ..., forge identities, or drop or suppress messages", they are at most a third of the agents, and
+        everybody hears everybody.
         """
         adversaries = [group for group in groups if group.role == BYZANTINE and group.count]
-        reasons = [group.policy.kind.beyond for group in adversaries if group.policy.kind.beyond]
+        yield from (group.policy.kind.beyond for group in adversaries if group.policy.kind.beyond)
         if 3 * sum(group.count for group in adversaries) > sum(group.count for group in groups):
-            reasons.append("B > N/3")
+            yield "B > N/3"
         if (topology := str(parameters.topology)) != "complete":
-            reasons.append(f"topology {topology}")
+            yield f"topology {topology}"
         if parameters.protocol != "paper":
-            reasons.append(f"protocol {parameters.protocol}")  # those who speak later know more
-        return threat_class(groups, reasons)
+            yield f"protocol {parameters.protocol}"  # those who speak later know more
 
     # How it ended
 

@@ -315,7 +315,7 @@ def seats_of(
     return tuple(Seat(n, g.role, g.policy, i, g.reading, g.prompt or prompt) for n, i, g in seated_groups), network
 
 
-# Who sits where, where a study says it (`seat`): the agents of the last role, and the hub of a star.
+# Who sits where, if a study says it (`seat`): the agents of the last role, and the hub of a star.
 #
 # With `seat`, agents sit in the order in which the study lists them, around the adversaries, whose seats are drawn for
 # each seed among those that `seat` allows. So is who stands where in the network, if its places differ in their links:

@@ -128,7 +128,7 @@ STATES = (
 )
 
 
-class ConsensusEvidence(Evidence[ConsensusParameters, ConsensusRound]):
+class ConsensusEvidence(Evidence[ConsensusParameters]):
     """Agreement by round, and the values of single simulations."""
 
     columns = GameColumns.read(Path(__file__).with_name("columns.yaml"), _rows, FACTS)

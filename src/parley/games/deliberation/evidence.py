@@ -260,7 +260,7 @@ TABLES = (
 )
 
 
-class DeliberationEvidence(Evidence[DeliberationParameters, DeliberationTurn]):
+class DeliberationEvidence(Evidence[DeliberationParameters]):
     """What the deliberation game shows, and what it gives the ledger."""
 
     columns = GameColumns.read(Path(__file__).with_name("columns.yaml"), _rows)

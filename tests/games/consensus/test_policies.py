@@ -104,9 +104,6 @@ def test_who_starts_without_a_value_draws_it_and_random_draws_anew_each_time() -
     assert set(values) == {-2, -1, 0, 1, 2}
 
 
-# Labels, identity, studies
-
-
 MISTAKES: list[tuple[Any, tuple[str, ...]]] = [
     ("crash", ("crash: round: missing",)),
     ("equivocate", ("equivocate", "equivocation: true")),

@@ -70,7 +70,7 @@ class ConsensusGame(Game[ConsensusParameters]):
         p = self.parameters
         self.agents = agents if NAMES in p.leaks else sorted(agents, key=lambda agent: by_number(agent.name))
         self._worded = cache(partial(self.prompts.worded, parameters=p))  # prompts of a game are few
-        self.protocol = PROTOCOLS[p.protocol, p.rules](self)
+        self.protocol = PROTOCOLS[p.protocol, p.rules](self, self.agents)
         self.honest = self.protocol.honest
 
     def _drawn_value(self) -> Value:

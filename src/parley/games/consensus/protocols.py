@@ -8,10 +8,10 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
+from parley.games.base import Game
 from parley.games.consensus import prompts
 from parley.games.consensus.filters import SCORE, apply_filters, scores_model
 from parley.games.consensus.parameters import (
@@ -19,6 +19,7 @@ from parley.games.consensus.parameters import (
     MISSING_VALUE,
     Agent,
     ByzantineVote,
+    ConsensusParameters,
     ConsensusRound,
     ConsensusView,
     HonestVote,
@@ -35,9 +36,6 @@ from parley.identity import digest
 from parley.policies import Ask, Reply
 from parley.text import one_line
 
-if TYPE_CHECKING:
-    from parley.games.consensus.game import ConsensusGame
-
 # What the authors' code (`rules: published_code`) shows of the past: notes, and characters of a reason.
 _PUBLISHED_NOTES = 5
 
@@ -50,11 +48,11 @@ _Received = dict[str, list[Mapping[str, Value | None]]]  # by honest agent and r
 class Protocol(ABC):
     """Who is asked what, in which order, and when votes end the game; with the agents, the history and the trace.
 
-    The agents of the game are in the order in which they are asked, which says nothing about roles.
+    `agents` are in the order in which they are asked, which says nothing about roles.
     """
 
-    def __init__(self, game: "ConsensusGame") -> None:
-        self.game, self.parameters, self.goal, self.agents = game, game.parameters, game.parameters.goal, game.agents
+    def __init__(self, game: Game[ConsensusParameters], agents: Sequence[Agent]) -> None:
+        self.game, self.parameters, self.goal, self.agents = game, game.parameters, game.parameters.goal, agents
         names = [agent.name for agent in self.agents]
         self.honest = [agent for agent in self.agents if agent.honest]
         self.links = Links(names, game.network)
@@ -317,9 +315,9 @@ class SwarmsProtocol(Protocol):
     abstains keeps its value, but its message is public.
     """
 
-    def __init__(self, game: "ConsensusGame") -> None:
+    def __init__(self, game: Game[ConsensusParameters], agents: Sequence[Agent]) -> None:
         """Begin with what leaks: that somebody voted early, and the values of agents that said nothing yet."""
-        super().__init__(game)
+        super().__init__(game, agents)
         self._early_vote = EARLY_VOTE in self.parameters.leaks
         self._public: dict[str, Proposal] = {}  # the last value that each agent has told, with its message of now
         if MISSING_VALUE in self.parameters.leaks:

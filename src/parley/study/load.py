@@ -20,7 +20,7 @@ from parley.games.registry import GAMES, game_class
 from parley.identity import digest
 from parley.policies.kinds import BY_MODEL
 from parley.study.comparisons import rates_of
-from parley.study.condition import OWN_CODE, SCRIPTED, SERVICES, Condition, Player, Simulation
+from parley.study.condition import OWN_CODE, SCRIPTED, SERVICES, Condition, Player
 from parley.study.expand import NOBODY, Expander, check_one_place
 from parley.study.recorded import Forks
 from parley.study.study import Study
@@ -102,15 +102,11 @@ def _checked(
         once, repeats = Forks(f"{where}: fork", game, expander).conditions(content.fork, file), content.fork.repeats
         models = ModelEntries({**{name: entry for c in once for name, entry in c.entries.items()}, **models})
     conditions = _repeated(once, repeats, where)
-    study = Study(
-        *(file, content, models_file, game, conditions, dict(models)),
-        own_prompts=expander.own_prompts,
-        achievable=None if content.achievable is None else expander.protocol(content.achievable),
-    )
+    study = Study(file, content, models_file, game, conditions, dict(models), expander.own_prompts)
     _check_services(study, recorded)
     _check_drawn(study)
     _ = study.comparisons  # a question that no condition answers is refused before anything is played
-    _check_achievable(study)
+    _check_lost(study)
     _check_paper(study)
     return study
 
@@ -131,17 +127,12 @@ def _check_made_of(content: StudyFile, where: str) -> None:
         raise UsageError(f"{where}: {min(said)}: the recorded games of `fork` say it already; remove this key")
 
 
-def _check_achievable(study: Study) -> None:
-    """Raise UsageError for a protocol that cannot play, and questions about what was lost where none is played."""
-    for condition in study.conditions if study.achievable else ():
-        with located(f"{study.file}"):
-            Simulation(condition, 0).game().best_known(study.achievable)
+def _check_lost(study: Study) -> None:
+    """Raise UsageError for questions about what was lost where rules alone play, which are held against nothing."""
     lost = {quantity.name for quantity in study.game.evidence.lost}
     asked = next((name for each in study.comparisons for name in each.outcomes if name in lost), None)
-    if asked and study.achievable is None and all(condition.honest_by_rules for condition in study.conditions):
-        raise UsageError(
-            f"{study.file}: questions: {asked}: games of rules are held against no protocol; add achievable: PROTOCOL"
-        )
+    if asked and all(condition.honest_by_rules for condition in study.conditions):
+        raise UsageError(f"{study.file}: questions: {asked}: only games of models lose it; ask about one")
 
 
 def _check_services(study: Study, recorded: Mapping[str, ModelEntry]) -> None:

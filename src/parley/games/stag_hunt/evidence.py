@@ -183,7 +183,7 @@ TABLES = (
 )
 
 
-class StagHuntEvidence(Evidence[StagHuntParameters, HuntRound]):
+class StagHuntEvidence(Evidence[StagHuntParameters]):
     """What the stag hunt shows; the measures are in the trace."""
 
     columns = GameColumns.read(Path(__file__).with_name("columns.yaml"), _rows, FACTS)

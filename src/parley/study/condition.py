@@ -42,7 +42,6 @@ SCRIPTED = "scripted"  # the engine of simulations that need none
 OWN_CODE = "own_code"  # the same, where code of the user's own plays
 SERVICES = "services"  # that of all simulations that services alone answer: one process keeps limits and budget
 SCRIPTED_AT_ONCE = 4  # while one is synced to the disk, or waits for others, another is played
-HONEST = "honest"  # in `where`, as grids have it: n - b
 BYZANTINE_AXIS = "byzantine"  # after them, in studies that vary what plays the Byzantine agents
 
 
@@ -354,13 +353,9 @@ class Condition:
         return all(kind.rule is not None and kind is not IMPORTED for kind in kinds)
 
     def has(self, where: Mapping[str, Sequence[Any]]) -> bool:
-        """Whether it has one of these values of each axis, as in a path or as a study writes them.
-
-        `honest` counts its agents that are not Byzantine.
-        """
-        axes = {HONEST: int(self.axes["n"]) - int(self.axes["b"]), **self.axes}
+        """Whether it has one of these values of each axis, as in a path or as a study writes them."""
         return all(
-            any(str(axes[axis]) in axis_names(self.game, axis, str(value)) for value in values)
+            any(str(self.axes[axis]) in axis_names(self.game, axis, str(value)) for value in values)
             for axis, values in where.items()
         )
 

@@ -56,7 +56,7 @@ def test_what_is_in_no_study_or_game_exits_2(parley: Parley, study_factory: Stud
         ("small.yaml --where size=3", "small.yaml: 'size': unknown axis"),
         ("small.yaml --where byzantine=random", "byzantine: has one value in this study"),
         ("consensus --role nobody", "--role: 'nobody': unknown role; choose one of: honest, byzantine"),
-        ("consensus --agent-id agent_5", "no agent fits (role honest, agent agent_5); choose one of: agent_1"),
+        ("consensus --agent-id agent_5", "no agent fits (agent agent_5); choose one of: agent_1"),
         ("consensus --phase chat", "choose one of: propose, vote"),
         ("consensus --set max_round=3", "consensus: max_round: unknown key; did you mean 'max_rounds'"),
     ):

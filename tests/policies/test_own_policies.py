@@ -121,15 +121,18 @@ PLAIN = (
 PLAIN_MEANING = "62016f07e493e858033a14a5dd4da899b3ddde86f0438b68128f0edd674cc3d0"
 
 
-@pytest.mark.promise("The identity of own code is its syntax tree, without comments.")
+@pytest.mark.promise("The identity of own code is its syntax tree, without comments and docstrings.")
 def test_what_does_not_change_what_code_means_is_not_in_its_identity() -> None:
     meaning = own_code._meaning
     assert meaning(PLAIN.encode()) == PLAIN_MEANING, "the same in each version of Python"
-    for same in (PLAIN.replace("self):", "self):  # he"), PLAIN.replace("'", '"'), f"\n\n{PLAIN}"):
+    documented = PLAIN.replace("Own:\n", 'Own:\n    """Mine."""\n\n').replace("self):", 'self):  # he\n        "It."')
+    for same in (documented, '"""A module."""\n' + documented, PLAIN.replace("'", '"'), f"\n\n{PLAIN}"):
         assert meaning(same.encode()) == meaning(PLAIN.encode()), same
     assert len({meaning(code) for code in (rb"x = '\d'", rb"x = '\e'", rb"x = '\d' # is")}) == 2
     for other in (PLAIN.replace("1", "2"), PLAIN.replace("Own", "Owns"), PLAIN.replace("**a", "None: a"), "x = ("):
         assert meaning(other.encode()) != meaning(PLAIN.encode()), other
+    described = b"class A:\n    'One.'\n    x: int\n"  # which a service is sent in the schema of a reply
+    assert meaning(described) != meaning(described.replace(b"One", b"Two"))
 
 
 ASKS_TWICE = """

@@ -35,6 +35,7 @@ from parley.text import choose, one_line, valid_unicode
 from parley.text.yamlfile import shown
 
 _MAX_BYTES = 10_000_000  # of a source file
+_WITH_DOCSTRINGS = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 # What a package's code is made of: Python, and the texts and data beside it.
 _SUFFIXES = frozenset({".py", ".txt", ".md", ".j2", ".jinja", ".jinja2", ".json", ".yaml", ".yml", ".toml", ".csv"})
 _OWN = "parley_own_"  # what the names of modules beside a study begin with
@@ -120,7 +121,7 @@ def _package(folder: Path) -> tuple[tuple[Path, ...], str]:
 
 @lru_cache(maxsize=200)
 def _meaning(content: bytes) -> str:
-    """Return the SHA-256 of a Python file's syntax tree, without comments; of the bytes if it has none."""
+    """Return the SHA-256 of a Python file's syntax tree, without comments and docstrings; else of the bytes."""
     try:
         with warnings.catch_warnings(action="ignore"):  # its import tells of them
             return digest(_plain(ast.parse(content)))
@@ -129,13 +130,19 @@ def _meaning(content: bytes) -> str:
 
 
 def _plain(node: Any) -> Any:
-    """Return a syntax tree as JSON values, the same in each version of Python: fields that are empty are left out."""
+    """Return a syntax tree as JSON values, the same in each version of Python: fields that are empty are left out.
+
+    So are docstrings, but of classes with fields: pydantic reads these.
+    """
     if isinstance(node, list):
         return [_plain(each) for each in node]
     if not isinstance(node, ast.AST):
         return f"{type(node).__name__} {node!r}"
-    fields = {name: _plain(value) for name, value in ast.iter_fields(node) if value not in (None, [])}
-    return [type(node).__name__, fields]
+    fields = {name: value for name, value in ast.iter_fields(node) if value not in (None, [])}
+    has_fields = isinstance(node, ast.ClassDef) and any(isinstance(each, ast.AnnAssign) for each in node.body)
+    if isinstance(node, _WITH_DOCSTRINGS) and ast.get_docstring(node) is not None and not has_fields:
+        fields["body"] = node.body[1:]
+    return [type(node).__name__, {name: _plain(value) for name, value in fields.items()}]
 
 
 def import_own(source: Source) -> Any:

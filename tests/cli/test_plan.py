@@ -53,7 +53,7 @@ def test_two_outcomes_are_planned_and_frozen(parley: Parley, study_factory: Stud
     assert "--force" in one_line_error(parley("plan", "small.yaml", "--freeze"), 2)
     assert parley("plan", "small.yaml", "--freeze", "--force").status == 0
     study_factory(GRID, questions=[within | {"smallest": 0.1}])
-    assert parley("plan", "small.yaml").out.splitlines()[-1].endswith("questions changed: within")
+    assert parley("plan", "small.yaml").out.splitlines()[-1].endswith("1 question changed: within")
 
 
 @pytest.mark.slow

@@ -101,10 +101,6 @@ def test_a_question_that_nothing_answers_is_refused_with_its_key(study_factory: 
         study_factory({"n": 4}, {"n": 6, "prompt": "none_exist"}, questions=[ASKED])
 
 
-def test_a_question_and_its_name_are_given_once(study_factory: StudyFactory) -> None:
+def test_a_name_of_a_question_is_given_once(study_factory: StudyFactory) -> None:
     with pytest.raises(UsageError, match=r"questions: .*'prompt' is repeated"):
         study_factory(GRID, questions=[POOLED] * 2)
-    for same in (POOLED, {**ASKED, "over": ["n", "model"]}):
-        with pytest.raises(UsageError, match=r"questions: .*'again' asks the same as 'prompt'; remove one"):
-            study_factory(GRID, questions=[POOLED, {**same, "name": "again"}])
-    study_factory(GRID, questions=[POOLED, {**POOLED, "name": "again", "outcome": "no_consensus"}])

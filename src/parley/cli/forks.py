@@ -20,7 +20,7 @@ _RECORD = click.argument("record", type=PATH)
     multiple=True,
     required=True,
     metavar="CHANGE",
-    help="none, silence, silence_once, say, swap or prompt, as in a study; may be repeated.",
+    help="none, silence, silence_once, say or swap, as in a study; may be repeated.",
 )
 @click.option("--repeats", default=5, show_default=True, type=click.IntRange(1, 100), help="Forks of each change.")
 @click.option("--same-seeds", is_flag=True, help="Sample with the seeds of the record, not with new ones; once.")
@@ -50,7 +50,6 @@ def fork(
     'silence_once: AGENT'                      the same for one phase; what others say in it stays
     'say: {seat: AGENT, value: 7}'             other fields of its reply there; or text: the whole reply
     'swap: {seat: byzantine, to: majority}'    who plays from there on: a policy, a model, or a role (honest)
-    'prompt: NAME'                             another prompt from there on
 
     \b
     Examples:  parley fork seed=3.parquet --at 2 --change 'silence: byzantine'

@@ -162,8 +162,8 @@ class Fork:
 
     @property
     def recasts(self) -> bool:
-        """Whether others play, or have other prompts, from the point on."""
-        return "swap" in self.change or "prompt" in self.change
+        """Whether others play from the point on."""
+        return "swap" in self.change
 
     @property
     def identity(self) -> list[Any]:
@@ -336,15 +336,6 @@ class Condition:
         asked = {phase.sampled_by() for phase in phases if roles.intersection(phase.roles)}
         sampled = {name: x for name, x in dict(self.parameters).items() if isinstance(x, Sampling)}
         return {name: x for name, x in sampled.items() if name in asked} or sampled
-
-    @property
-    def samples(self) -> bool:
-        """Whether a seed can end otherwise when it is played again: not where own servers are asked at temperature 0.
-
-        Services may answer otherwise all the same. Scripted policies count as if they did: whether they draw is not
-        known.
-        """
-        return self.asks_services or not self.models or any(x.temperature > 0 for x in self.samplings.values())
 
     @property
     def honest_by_rules(self) -> bool:

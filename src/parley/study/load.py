@@ -21,7 +21,7 @@ from parley.games.registry import GAMES, game_class
 from parley.identity import digest
 from parley.policies.kinds import BY_MODEL
 from parley.study.comparisons import rates_of
-from parley.study.condition import OWN_CODE, SCRIPTED, SERVICES, Condition, Player, Simulation
+from parley.study.condition import OWN_CODE, SCRIPTED, SERVICES, Player, Simulation
 from parley.study.expand import NOBODY, Expander, check_one_place
 from parley.study.recorded import Forks
 from parley.study.study import Study
@@ -108,7 +108,9 @@ def _checked(
     else:
         once, repeats = Forks(f"{where}: fork", game, expander).conditions(content.fork, file), content.fork.repeats
         models = ModelEntries({**{name: entry for c in once for name, entry in c.entries.items()}, **models})
-    conditions = _repeated(once, repeats, where)
+    conditions = once
+    if repeats > 1:
+        conditions = tuple(replace(condition, repeat=repeat) for repeat in range(repeats) for condition in once)
     study = Study(
         *(file, content, models_file, game, conditions, dict(models)),
         own_prompts=expander.own_prompts,
@@ -203,18 +205,6 @@ def check_alone(file: Path) -> None:
 # Its conditions, and what else it says
 
 
-def _repeated(conditions: tuple[Condition, ...], repeats: int, where: str) -> tuple[Condition, ...]:
-    """Return the conditions once for each time that they are played; raises UsageError if nothing can differ."""
-    if repeats == 1:
-        return conditions
-    if greedy := next((condition.name for condition in conditions if not condition.samples), None):
-        raise UsageError(
-            f"{where}: repeats: {repeats}: {greedy} asks its models at temperature 0, so the same seed gives "
-            "the same game again; remove repeats, or raise a temperature"
-        )
-    return tuple(replace(condition, repeat=repeat) for repeat in range(repeats) for condition in conditions)
-
-
 def _check_drawn(study: Study) -> None:
     """Raise UsageError if a study names figures, conditions or seeds that it does not have, or too many."""
     known = [spec.name for spec in study.game.evidence.figures if KINDS[spec.kind].single]
@@ -245,8 +235,6 @@ def _check_paper(study: Study) -> None:
         fitting = study.fitting(each.where, f"paper[{index}].where")
         if each.part is None and each.form in ("rate", "count") and each.what not in shares:
             raise UsageError(f"{place}.{each.form}: {each.what} is no rate; give mean")
-        if each.part is None and each.what in shares and not 0 <= each.value <= 1:
-            raise UsageError(f"{place}.{each.form}: {each.value:g}: {each.what} is a share, from 0 to 1")
         if (each.part or each.what in shares) and (each.margin or 0) > 1:
             raise UsageError(f"{place}.margin: {each.margin:g}: of a share it is at most 1; write 5 points as 0.05")
         if each.part and len(fitting) > study.repeats:

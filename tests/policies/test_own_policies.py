@@ -198,7 +198,7 @@ def test_a_request_of_which_nobody_knows_what_it_answers_is_refused(
     (folder / f"{own}.py").write_text(f"import asyncio\n{ASKS_TWICE}")
     study = grouped(study_factory, {**HONEST, "policy": f"{own}:Elsewhere"}, parameters={"max_rounds": 1})
     [simulation] = study.simulations()
-    with pytest.raises(UsageError, match=r"asks its model in a thread, .* a thread by asyncio.to_thread"):
+    with pytest.raises(UsageError, match=r"asks its model in a thread; .* by asyncio.to_thread"):
         simulate(study, simulation.record("small"), [engines["tiny"][0]], 5.0)
 
 

@@ -80,10 +80,7 @@ class ImportedGames(PolicyParameters):
 
 
 def _played_elsewhere(view: Any, rng: "np.random.Generator", given: ImportedGames) -> Mapping[str, Any]:
-    raise UsageError(
-        f"imported: {given.players}: this game was played elsewhere and cannot be played again; `parley import` "
-        "makes its record"
-    )
+    raise UsageError(f"imported: {given.players}: this game was played elsewhere and cannot be played again")
 
 
 # Stands for whoever played a game elsewhere; every game has it.

@@ -272,10 +272,7 @@ class _Asked:
         """Ask the model; raises UsageError where it is not known whose question this answers."""
         made = requests_made.get(None)
         if made is None:
-            raise UsageError(
-                f"{self.name}: asks its model in a thread, or a task, that began outside of answer(), so it could "
-                "not be recorded what for; begin it there, a thread by asyncio.to_thread"
-            )
+            raise UsageError(f"{self.name}: asks its model in a thread; begin that in answer(), by asyncio.to_thread")
         request = Request(ask, seed)
         made.append(request)
         reply = await self.llm.answer(ask, seed, attempt)
@@ -296,10 +293,8 @@ class _Checked:
             reply = await self.policy.answer(ask, seed, attempt)
         texts = (reply.text, reply.finish_reason) if isinstance(reply, Completion) else ()
         if not texts or not all(isinstance(text, str) for text in texts):
-            raise UsageError(
-                f"{self.name}: answered with {one_line(type(reply).__name__, 100)}; return a "
-                "parley.policies.Completion"
-            )
+            kind = one_line(type(reply).__name__, 100)
+            raise UsageError(f"{self.name}: answered with {kind}; return a parley.policies.Completion")
         if len(reply.text) > ask.sampling.max_tokens * TOKEN_BYTES:
             return Completion(text="", finish_reason=TOO_LARGE)
         return reply

@@ -200,10 +200,7 @@ def _kinds(question: Question, game: type[Game], where: str, with_arms: bool) ->
         check_known(f"{where}.{key}", name, known, f"outcome, indicator or quantity of {game.name}")
     units = [_unit(name, quantities) for name in (first, second)]
     if units[0] != units[1]:
-        raise UsageError(
-            f"{where}.{key}: {first} is {units[0]}, {second} is {units[1]}; compare two rates, or two quantities of "
-            "one unit"
-        )
+        raise UsageError(f"{where}.{key}: {first} is {units[0]}, {second} is {units[1]}; compare two of one unit")
     kinds = (known[first], known[second])
     share = not question.of_time and (kinds[0] != "quantity" or quantities[first].share)
     if share and question.smallest > 1:
@@ -236,9 +233,7 @@ def _pairs_of_values(question: Question, there: Sequence[Condition], where: str)
         except ValueError:
             raise UsageError(f"{where}.trend: {axis} has values that are no numbers; use compare") from None
         if len(values) < 3:
-            raise UsageError(
-                f"{where}.trend: {axis} has {counted(len(values), 'value')}, which are no trend; use compare"
-            )
+            raise UsageError(f"{where}.trend: {len(values)} values of {axis} are no trend; use compare")
         return [(values[0], values[-1])]
     if question.values is None:
         if len(values) < 2:
@@ -267,15 +262,11 @@ def _strata(
                 names = Counter(pair[side].name for pair in pairs)
                 if twice := next((name for name, count in names.items() if count > 1), None):
                     others = _values([pair[1 - side] for pair in pairs if pair[side].name == twice], BYZANTINE_AXIS)
-                    raise UsageError(
-                        f"{where}.where: {twice} would be paired with several conditions; choose one of "
-                        f"{BYZANTINE_AXIS}: {', '.join(others)}"
-                    )
+                    said = f"{twice} would be paired with several conditions"
+                    raise UsageError(f"{where}.where: {said}; choose one of {BYZANTINE_AXIS}: {', '.join(others)}")
             return pairs, by_honest
-    raise UsageError(
-        f"{where}: no two conditions differ in {axis} alone ({', '.join(values)}); give two that do under values "
-        "(`parley expand` lists them)"
-    )
+    said = f"no two conditions differ in {axis} alone ({', '.join(values)})"
+    raise UsageError(f"{where}: {said}; give two that do under values")
 
 
 def _matched(
@@ -316,10 +307,8 @@ def _check_pooled(
         values = list(dict.fromkeys(str(key[name]) for key in keys))
         if len(values) > 1 and name not in question.over:
             what = f"{name} - b" if name == "n" and by_honest else name
-            raise UsageError(
-                f"{where}: {what} differs between its conditions ({', '.join(values[:6])}); "
-                f"name {name} in over to pool them, or choose one with where"
-            )
+            said = f"{what} differs between its conditions ({', '.join(values[:6])})"
+            raise UsageError(f"{where}: {said}; name {name} in over to pool them, or choose one with where")
 
 
 def _checked(

@@ -51,9 +51,8 @@ def seed_numbers(seeds: int | list[int]) -> Sequence[int]:
 def check_size(where: str, conditions: int, simulations: int) -> None:
     """Raise UsageError for more than a study may have."""
     if conditions > MAX_CONDITIONS or simulations > MAX_SIMULATIONS:
-        raise UsageError(
-            f"{where}: over {MAX_CONDITIONS:,} conditions or {MAX_SIMULATIONS:,} simulations; make several studies"
-        )
+        most = f"{MAX_CONDITIONS:,} conditions or {MAX_SIMULATIONS:,} simulations"
+        raise UsageError(f"{where}: over {most}; make several studies")
 
 
 @dataclass(frozen=True)
@@ -104,10 +103,8 @@ class Expander:
             for condition in self._grid(grid, f"{self._where}: {key}"):
                 other, same = by_name.setdefault(condition.name, (key, condition))
                 if same is not condition:
-                    raise UsageError(
-                        f"{self._where}: {key}: {condition.name}: duplicate condition (also in {other}); list it "
-                        "once, or make what they differ in an axis (a list for `byzantine`)"
-                    )
+                    said = f"duplicate condition (also in {other})"
+                    raise UsageError(f"{self._where}: {key}: {condition.name}: {said}; list it once")
                 simulations += len(condition.seeds) * self._content.repeats
                 check_size(f"{self._where}: grids", len(by_name), simulations)
         conditions = tuple(condition for _, condition in by_name.values())
@@ -121,15 +118,11 @@ class Expander:
         names: dict[str, str] = {}
         for condition in conditions:
             if (same := names.setdefault(condition.identity, condition.name)) != condition.name:
-                raise UsageError(
-                    f"{self._where}: compare_with: {same} and {condition.name} are the same games; leave out how many "
-                    "answers are independent, or put the two in studies of their own"
-                )
+                said = f"{same} and {condition.name} are the same games"
+                raise UsageError(f"{self._where}: compare_with: {said}; put the two in studies of their own")
         if all(condition.axes[ARM_AXIS] == NO_ARM for condition in conditions):
-            raise UsageError(
-                f"{self._where}: compare_with: in no condition do honest agents of one kind alone hear answers to "
-                "problems with a right one (deliberation with turns, b: 0, no talk, no dealt facts); remove this key"
-            )
+            needs = "a deliberation with turns and b: 0, without talk and dealt facts"
+            raise UsageError(f"{self._where}: compare_with: no condition is {needs}; remove this key")
 
     # What is checked before anything is expanded
 
@@ -265,13 +258,11 @@ class Expander:
             if not groups:
                 raise UsageError(f"{where}.groups: there must be at least one agent; raise a count")
             labels = [self._population(groups, role, where) for role in (self._honest, self._byzantine)]
-            population = _Population(groups, *labels)
-            if len(groups) < len(agents):  # what would play a group of nobody makes no difference
-                key = digest([[group.role, group.count, group.player.identity()] for group in groups])
-                if key in seen:
-                    continue
+            # What would play a group of nobody makes no difference.
+            key = digest([[group.role, group.count, group.player.identity()] for group in groups])
+            if len(groups) == len(agents) or key not in seen:
                 seen.add(key)
-            yield population
+                yield _Population(groups, *labels)
 
     def _choices(self, entry: GroupEntry, where: str) -> Iterator[PlayerGroup]:
         prompts: list[str | None] = [None]
@@ -326,10 +317,8 @@ class Expander:
         if own is None or own.identity() != recorded.identity():
             if self._needs_weights:
                 what = "another" if own else "no"
-                raise UsageError(
-                    f"{self._where}: {self._models_file} has {what} entry {model!r} than the records; `parley show "
-                    "RECORD` prints theirs"
-                )
+                said = f"{self._models_file} has {what} entry {model!r} than the records"
+                raise UsageError(f"{self._where}: {said}; `parley show RECORD` prints theirs")
             return recorded
         return self._with_model(ChosenPolicy(LLM, LLM.Parameters()), model, self._where).entry or own
 
@@ -386,9 +375,7 @@ class Expander:
 
     def _check_role(self, kind: PolicyKind, role: str, where: str) -> None:
         if kind.roles and role not in kind.roles:
-            raise UsageError(
-                f"{where}: {kind.name}: only for {' and '.join(kind.roles)} agents; choose another policy"
-            )
+            raise UsageError(f"{where}: {kind.name}: only for {' and '.join(kind.roles)} agents; choose another")
 
 
 def check_one_place(requests: Mapping[str, ClusterRequest], where: str, models_file: Path) -> None:
@@ -397,7 +384,5 @@ def check_one_place(requests: Mapping[str, ClusterRequest], where: str, models_f
         asked = {model: own for model, request in requests.items() if (own := getattr(request, key)) is not None}
         if len(set(asked.values())) > 1:
             values = ", ".join(f"{model}: {own}" for model, own in asked.items())
-            raise UsageError(
-                f"{where}: models that play together share one cluster job, and ask for different "
-                f"cluster.{key} ({values}); make them equal in {models_file}"
-            )
+            said = f"models that share one cluster job differ in cluster.{key} ({values})"
+            raise UsageError(f"{where}: {said}; make them equal in {models_file}")

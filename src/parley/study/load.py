@@ -166,18 +166,11 @@ def _check_services(study: Study, recorded: Mapping[str, ModelEntry]) -> None:
         return
     where = f"{study.file}: budget"
     if beside := next((c for c in study.conditions if not c.plays_by_shard and c.asks_services), None):
-        raise UsageError(
-            f"{where}: {beside.name} asks a service beside a server of Parley's own, and each of its games has a "
-            "process that knows of no other; remove budget, or these conditions"
-        )
-    if not services and any(condition.models for condition in study.conditions):
-        raise UsageError(f"{where}: none of the models is a service, and nothing else is paid; remove this key")
+        raise UsageError(f"{where}: {beside.name} asks a service and a server of Parley's own; remove one of these")
     for name, entry in sorted(services.items()) if budget.cost is not None else ():
         if entry.price is None and entry is not recorded.get(name):
-            raise UsageError(
-                f"{where}.cost: {budget.cost:g}: {name} has no price; add price: {{prompt: ..., completion: ...}} to "
-                f"models.{name} in {study.models_file}, or give budget.tokens alone"
-            )
+            remedy = f"add price to models.{name} in {study.models_file}, or give budget.tokens alone"
+            raise UsageError(f"{where}.cost: {budget.cost:g}: {name} has no price; {remedy}")
 
 
 # Its file
@@ -186,9 +179,8 @@ def _check_services(study: Study, recorded: Mapping[str, ModelEntry]) -> None:
 def check_name(file: Path) -> None:
     """Raise UsageError if a study file's name cannot name its study."""
     if not is_slug(file.stem):
-        raise UsageError(
-            f"{one_line(str(file), 300)}: the file's name becomes a folder; use letters, digits, '.', '_' and '-'"
-        )
+        said = "the file's name becomes a folder; use letters, digits, '.', '_' and '-'"
+        raise UsageError(f"{one_line(str(file), 300)}: {said}")
 
 
 def check_alone(file: Path) -> None:
@@ -196,10 +188,8 @@ def check_alone(file: Path) -> None:
     beside = (file.with_suffix(suffix) for suffix in (".yaml", ".yml"))
     for other in (paths.study_file(file.stem), *beside):
         if other.exists() and not (file.exists() and other.samefile(file)):
-            raise UsageError(
-                f"{file} and {other}: two studies of one name would share {paths.results(file.stem)}; give one of the "
-                "files another name (mv)"
-            )
+            shared = paths.results(file.stem)
+            raise UsageError(f"{file} and {other}: two studies of one name would share {shared}; rename one (mv)")
 
 
 # Its conditions, and what else it says

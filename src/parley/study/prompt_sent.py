@@ -210,11 +210,9 @@ def _first(game: Game, names: Sequence[str], query: PromptQuery, seed: int, wher
         there += [(number, phase)] * bool(theirs)
     if not there:
         raise UsageError(f"{where}: there is no such prompt ({query}); choose another agent or a later round")
-    raise UsageError(
-        f"{where}: there is no such prompt ({query}); with scripted policies for models, the game has rounds "
-        f"{there[0][0]} to {there[-1][0]} (another --seed may have more); of its phases, "
-        f"{choose(query.phase or '', dict.fromkeys(phase for _, phase in there))}"
-    )
+    phases = choose(query.phase or "", dict.fromkeys(phase for _, phase in there))
+    said = f"with this seed the game has rounds {there[0][0]} to {there[-1][0]}; of its phases, {phases}"
+    raise UsageError(f"{where}: there is no such prompt ({query}); {said}")
 
 
 def rule_for(game: type[Game], seat: Seat, kinds: Sequence[PolicyKind] = ()) -> Rule:
@@ -310,9 +308,7 @@ def _agent(one: Game, other: Game, role: str) -> str:
     prompts = {seat.name: seat.prompt for seat in other.seats if seat.role == role}
     both = [seat for seat in one.seats if seat.role == role and seat.name in prompts]
     if not both:
-        raise UsageError(
-            f"no agent has the role {role} in both conditions; choose another --role, or other conditions"
-        )
+        raise UsageError(f"no agent has the role {role} in both conditions; choose another --role")
     return min(both, key=lambda seat: seat.prompt == prompts[seat.name]).name
 
 

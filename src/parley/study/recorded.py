@@ -189,9 +189,7 @@ def _records(of: str, where: str, file: Path) -> list[Path]:
     for place in places:
         if found := [place] if place.is_file() else sorted(filter(paths.is_record, place.rglob("*"))):
             return found
-    raise UsageError(
-        f"{where}.of: {one_line(of, 200)}: no records; name a study that was played, or a folder of records"
-    )
+    raise UsageError(f"{where}.of: {one_line(of, 200)}: no records; name a study that was played, or a folder")
 
 
 def _chosen(keys: ForkKeys, where: str, file: Path) -> list[RecordedGame]:
@@ -251,15 +249,12 @@ class Forks:
             for point, change in self._places(own, keys):
                 condition = self._condition(own, point, change)
                 if condition is not None and found.setdefault(condition.name, condition).spec != condition.spec:
-                    raise UsageError(
-                        f"{self._where}: {condition.name}: two conditions of one name; choose one with "
-                        "where: {spec: ...}, as in their folders"
-                    )
+                    said = "two conditions of one name; choose one with where: {spec: ...}"
+                    raise UsageError(f"{self._where}: {condition.name}: {said}")
         if not found:
             rounds = [number for number, _, _ in played]
-            raise UsageError(
-                f"{self._where}: at: no game has this point; choose one of the rounds {min(rounds)} to {max(rounds)}"
-            )
+            there = f"rounds {min(rounds)} to {max(rounds)}"
+            raise UsageError(f"{self._where}: at: no game has this point; choose one of the {there}")
         conditions = list(found.values())
         if any(isinstance(condition.axes["at"], str) for condition in conditions):  # an axis has one type
             conditions = [replace(c, axes={**c.axes, "at": str(c.axes["at"])}) for c in conditions]
@@ -302,10 +297,8 @@ class Forks:
                 continue
             own, seats = self._cast(game.simulation, selected, player, role)
             if groups not in (None, own):
-                raise UsageError(
-                    f"{self._where}: change: {change.kind}: {change.seat}: is of another group in other games; name a "
-                    "role, or choose one seed"
-                )
+                said = f"{change.kind}: {change.seat}: is of another group in other games"
+                raise UsageError(f"{self._where}: change: {said}; name a role, or choose one seed")
             groups = own
             seed = game.simulation.seed
             if seed in parents:
@@ -316,9 +309,7 @@ class Forks:
         if groups is None:
             return None
         if any(group.player.policy.kind is IMPORTED for group in groups):
-            raise UsageError(
-                f"{self._where}: {games[0].record}: was played elsewhere, so its players cannot be asked; swap all"
-            )
+            raise UsageError(f"{self._where}: {games[0].record}: was played elsewhere; swap all of its players")
         written = change.model_dump(mode="json", exclude_none=True)
         number = point.round if point.phase is None else str(point)
         condition = Condition(

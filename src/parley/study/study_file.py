@@ -47,9 +47,7 @@ _Seeds = Annotated[_Positive | _SeedList, ByForm()]
 
 def _check_name(name: str) -> str:
     if not is_slug(name) and not names_own_code(name):
-        raise ValueError(
-            "use up to 64 letters, digits, '.', '_' or '-' for a name, module:attribute for code of your own"
-        )
+        raise ValueError("use up to 64 letters, digits, '.', '_' or '-', or module:attribute for code of your own")
     return name
 
 

@@ -273,10 +273,8 @@ class Study:
             for condition in self.conditions:
                 if seed in condition.seeds and record == paths.simulation(self.name, condition.folder, seed):
                     return Simulation(condition, seed)
-        raise UsageError(
-            f"{record}: not a simulation of {self.file}; `parley expand {self.file}` lists them "
-            "(the path's spec changes when a parameter, prompt or model does)"
-        )
+        said = "the path's spec changes when a parameter, prompt or model does"
+        raise UsageError(f"{record}: not a simulation of {self.file} ({said})")
 
 
 def _compare(conditions: Sequence[Condition], axis: str, besides: str) -> bool:

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from parley import paths
 from parley.errors import RecordError
@@ -57,14 +55,6 @@ def test_every_changed_byte_is_found_in_its_block() -> None:
         assert new == old or found.startswith(f"block {height}"), (place, new, found)
 
 
-@settings(max_examples=40)
-@given(st.integers(0, len(SMALL) - 1), st.binary(max_size=3))
-def test_bytes_put_in_or_taken_out_are_found(place: int, added: bytes) -> None:
-    if added:
-        assert of_bytes(SMALL[:place] + added + SMALL[place:])
-    assert of_bytes(SMALL[:place] + SMALL[place + 1 :])
-
-
 def test_what_is_no_block_is_refused_where_it_stands() -> None:
     canonical, valid = "block 0: not canonical JSON", "block 0: not valid JSON"
     for content, words in [
@@ -99,17 +89,10 @@ def moved(*order: int) -> list[bytes]:
 
 
 def test_blocks_taken_out_put_in_or_moved_are_found() -> None:
-    other = chain([session(verdict={"answer": 41})], [session(agreed=False)])
-    anew = chain([session()], [session(agreed=False, verdict={"answer": 41})])
-    cut = [block_line({**json.loads(line), "height": height}) for height, line in enumerate(CHAIN[2:])]
     unsigned = "bad key or signature of the block by agent_1"
     for lines, words in [
         (CHAIN[1:], "block 0: does not follow"),
-        ([*CHAIN[:2], CHAIN[3]], "block 2: does not follow"),
         ([*CHAIN[:2], CHAIN[1], *CHAIN[2:]], "block 2: does not follow"),
-        ([CHAIN[0], other[1]], "block 1: does not follow"),
-        ([CHAIN[0], anew[1], *CHAIN[2:]], "block 2: does not follow"),
-        (cut, "block 0: does not follow"),
         (moved(0, 1, 2, 3), ""),
         (moved(3, 0, 1, 2), f"block 0: {unsigned}"),  # hashed anew, and not signed anew
         (moved(0, 1, 3), f"block 2: {unsigned}"),
@@ -136,12 +119,8 @@ def test_deliberations_of_a_simulation_follow_definition_xi_2() -> None:
 def test_a_fact_of_a_block_is_under_its_hash_and_under_the_signatures_of_its_agents() -> None:
     edits: list[tuple[int, Callable[[Block], object]]] = [
         (2, lambda block: block["verdict"].update(answer=41)),
-        (3, lambda block: (block["utterances"].pop(), block.update(spoken=5))),
         (3, lambda block: block.update(agreed=False, utterances=[])),
         (1, lambda block: block.update(spoken=0)),
-        (2, lambda block: block["subject"].update(problem=8)),
-        (3, lambda block: block["parameters"].update(turns=7)),
-        (0, lambda block: block.update(game="another")),
         (0, lambda block: block["agents"].reverse()),
     ]
     for number, (height, edit) in enumerate(edits):

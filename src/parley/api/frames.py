@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,8 +21,6 @@ _log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 SimulationPaths = Sequence[tuple[Simulation, Path]]  # simulations, and where their records are
-_THREADS = 4
-_MAX_VALUES = 60  # characters of the values of an axis in an error
 
 
 def one_condition(study: Study, axes: Mapping[str, Any]) -> Condition:
@@ -31,13 +28,8 @@ def one_condition(study: Study, axes: Mapping[str, Any]) -> Condition:
     fitting = study.fitting(axes)
     if len(fitting) == 1:
         return fitting[0]
-    left = {axis: list(dict.fromkeys(condition.axes[axis] for condition in fitting)) for axis in fitting[0].axes}
-    choices = "; ".join(
-        f"{axis} ({one_line(', '.join(map(str, values)), _MAX_VALUES)})"
-        for axis, values in left.items()
-        if len(values) > 1
-    )
-    raise UsageError(f"{study.name}: {len(fitting)} conditions fit; choose one by: {choices}")
+    differing = [axis for axis in fitting[0].axes if len({condition.axes[axis] for condition in fitting}) > 1]
+    raise UsageError(f"{study.name}: {len(fitting)} conditions fit; choose one by: {', '.join(differing)}")
 
 
 def attempt_frame(simulations: SimulationPaths) -> pd.DataFrame:
@@ -62,7 +54,8 @@ def attempts_of(read: Sequence[tuple[Simulation, pa.Table]]) -> pd.DataFrame:
     frame = about.loc[about.index.repeat([table.num_rows for _, table in read])].reset_index(drop=True)
     stored = [name for name in SCHEMA.names if name not in about]
     rows = pa.concat_tables([_with_texts_once(table.select(stored)) for _, table in read])
-    return pd.concat([frame, rows.unify_dictionaries().to_pandas()], axis=1)
+    stored_rows: pd.DataFrame = rows.unify_dictionaries().to_pandas()
+    return pd.concat([frame, stored_rows], axis=1)
 
 
 def _with_texts_once(rows: pa.Table) -> pa.Table:
@@ -105,21 +98,14 @@ def _rounds(simulation: Simulation, path: Path) -> tuple[str, Iterable[int], dic
 
 def _each(simulations: SimulationPaths, read: Callable[[Simulation, Path], _T]) -> list[tuple[Simulation, _T]]:
     """Return what is read of each record; skip unusable records, and raise if none is left."""
-
-    def tried(place: tuple[Simulation, Path]) -> _T | RecordError:
+    done: list[tuple[Simulation, _T]] = []
+    problem = RecordError("no records")
+    for simulation, path in simulations:
         try:
-            return read(*place)
+            done.append((simulation, read(simulation, path)))
         except RecordError as error:
+            problem = error
             _log.warning("left out: %s", one_line(str(error)))
-            return error
-
-    with ThreadPoolExecutor(_THREADS) as threads:  # one waits for the disk or unpacks while another works
-        results = list(threads.map(tried, simulations))
-    done = [
-        (simulation, result)
-        for (simulation, _), result in zip(simulations, results, strict=True)
-        if not isinstance(result, RecordError)
-    ]
     if not done:
-        raise next(result for result in results if isinstance(result, RecordError))
+        raise problem
     return done

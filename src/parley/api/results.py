@@ -3,7 +3,7 @@
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -114,28 +114,21 @@ class Results(Shown):
         """
         return [*table_names(), *([LEDGER] if self._planned.game.evidence.keeps_ledger else [])]
 
-    def figure(
-        self,
-        name: str,
-        page: int = 1,
-        width: Literal["screen", "column", "page"] | None = None,
-        for_paper: bool = False,
-    ) -> "Figure":
+    def figure(self, name: str, page: int = 1) -> "Figure":
         """Return a page of a figure as a figure of Matplotlib, which a notebook shows; nothing is written.
 
-        `figures` has the names. It is at most as wide as a screen, a column (3.4 in) or a page (7 in) on paper;
-        `for_paper` leaves out what belongs into its caption. Raises UsageError for another name, or a page that it
-        does not have, RecordError as `table`.
+        `figures` has the names. Raises UsageError for another name, or a page that it does not have, RecordError as
+        `table`.
 
         >>> figure = parley.load("demo").results().figure("outcome_rates")
         >>> figure.savefig("outcome_rates.pdf")
         """
         from parley.figures.make import draw
-        from parley.figures.style import Look, own_style
+        from parley.figures.style import own_style
 
         if name not in self.figures:
             raise UsageError(f"{one_line(str(name), 60)!r}: no figure of this study; {choose(name, self.figures)}")
-        with paths.rooted(self._root), own_style(Look(width, for_paper)):
+        with paths.rooted(self._root), own_style():
             study = usable_part(part_of_tables(self._planned)).shown
             spec = next(spec for spec in study.figures if spec.name == name)
             drawn = draw(study, spec, partial(read_table, study.name))

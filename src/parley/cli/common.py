@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from parley import paths
-from parley.errors import ParleyError, UsageError
+from parley.errors import UsageError
 from parley.text import log_line, logged_to, one_line, own_log
 
 PATH = click.Path(path_type=Path)
@@ -42,7 +42,6 @@ ENDPOINTS = click.option(
     type=PATH,
     help="A running engine, one for each model; default: start them.",
 )
-STRICT = click.option("--strict", is_flag=True, help="Exit 1 if a record is damaged, instead of leaving it out.")
 TIMEOUT = click.option(
     "--engine-timeout",
     type=click.FloatRange(min=1),
@@ -87,14 +86,7 @@ def load(study: str, models: Path | None, plan: str | None = None, needs_weights
     from parley.study.load import require_plan
 
     gc.enable()
-    try:
-        loaded = load_study(settle(study), models, needs_weights=needs_weights)
-    except UsageError as error:
-        if plan is None:
-            raise
-        raise ParleyError(
-            f"{error} (the study changed during the run; correct it, and run the same command again)"
-        ) from None
+    loaded = load_study(settle(study), models, needs_weights=needs_weights)
     require_plan(loaded, plan)
     return loaded
 

@@ -99,8 +99,7 @@ def achievable(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figu
     rows = pd.concat(both, ignore_index=True)
     rows["low"], rows["high"] = wilson_of_mean(rows["rate"], rows["simulations"])
     notes = [f"Share of games with its {common.WILSON}."]
-    named = f"{study.achievable.label} in the same seats" if study.achievable else BEST
-    lines = common.Lines("side", dict(zip(_SIDES, ("reached", named), strict=True)), [0, 1])
+    lines = common.Lines("side", dict(zip(_SIDES, ("reached", BEST), strict=True)), [0, 1])
     return _points(study, spec, rows, "measure", labels, notes, 0.35, lines)
 
 

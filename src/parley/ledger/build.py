@@ -18,34 +18,33 @@ from parley.errors import RecordError, UsageError
 from parley.files import write_atomically
 from parley.identity import canonical_json
 from parley.ledger import check
-from parley.ledger.block import Block, make_block
+from parley.ledger.block import GENESIS, make_block
 from parley.play.record import read_trace
 from parley.play.record_store import played_part, read_records
 from parley.study import Study
 from parley.text import one_line, table
-from parley.text.yamlfile import yaml_text
 
 _log = logging.getLogger(__name__)
 
 TABLE = "ledger"
 
 
-def build(study: Study, strict: bool = False) -> pd.DataFrame:
+def build(study: Study) -> pd.DataFrame:
     """Write the ledger of a study and the table of its blocks, and return the table.
 
-    It is of what is played; damaged records are named and left out, unless `strict`. Raises UsageError if its game
-    keeps no ledger, RecordError if nothing is played, or a record tells of sessions that no chain can hold.
+    It is of what is played; damaged records are named and left out. Raises UsageError if its game keeps no ledger,
+    RecordError if nothing is played, or a record tells of sessions that no chain can hold.
     """
     rows: list[dict[str, Any]] = []
     chain = paths.ledger(study.name)
 
     def write(file: BinaryIO) -> None:
-        for _, row, line in links(study, strict):
+        for _, row, line in links(study):
             file.write(line)
             rows.append(row)
 
     write_atomically(chain, write)
-    last = rows[-1]["hash"] if rows else check.GENESIS
+    last = rows[-1]["hash"] if rows else GENESIS
     write_atomically(paths.ledger_head(chain), lambda file: file.write(check.head_line(len(rows), last)))
     table = pd.DataFrame(rows, columns=names_of(TABLE, study.axes, study.game))
     write_table(table, study, TABLE)
@@ -71,7 +70,7 @@ def check_against_records(study: Study) -> check.ChainChecker:
     return checker
 
 
-def links(study: Study, strict: bool = False) -> Iterator[tuple[str, dict[str, Any], bytes]]:
+def links(study: Study) -> Iterator[tuple[str, dict[str, Any], bytes]]:
     """Yield of each block of a study's chain which record and session it is of, its row, and the block as stored.
 
     Raises as `build`.
@@ -79,7 +78,7 @@ def links(study: Study, strict: bool = False) -> Iterator[tuple[str, dict[str, A
     game, checker = study.game, check.ChainChecker()
     if not game.evidence.keeps_ledger:
         raise UsageError(f"{study.file}: its game, {game.name}, keeps no ledger")
-    records = read_records(played_part(study), strict)
+    records = read_records(played_part(study))
     for simulation, summary in zip(records.simulations, records.summaries, strict=True):
         record = simulation.record(study.name)
         try:
@@ -109,38 +108,16 @@ def links(study: Study, strict: bool = False) -> Iterator[tuple[str, dict[str, A
 _HEADER = ("block", "simulation", "session", "agreed", "agents", "utterances", "bytes", "verdict", "hash")
 
 
-def blocks(path: Path) -> Iterator[tuple[Block, int]]:
-    """Yield the blocks of a chain, whose shape alone is checked, and their bytes; raises RecordError for no block."""
+def overview(path: Path) -> list[str]:
+    """Return the lines of a table of the blocks of a chain, whose shape alone is checked; raises RecordError."""
+    rows = []
     with check.open_chain(path) as file:
         for height, line in enumerate(check.lines(file)):
             try:
-                yield check.parse_block(line), len(line)
+                block = check.parse_block(line)
             except ValueError as error:
                 raise RecordError(f"{path}: block {height}: {error}") from None
-
-
-def overview(path: Path) -> list[str]:
-    """Return the lines of a table of all blocks."""
-    rows = [
-        (
-            block.height,
-            block.simulation[:12],
-            block.session,
-            "yes" if block.agreed else "hung",
-            len(block.agents),
-            block.spoken,
-            size,
-            canonical_json(block.verdict),
-            block.hash[:12],
-        )
-        for block, size in blocks(path)
-    ]
+            agreed, verdict = "yes" if block.agreed else "hung", canonical_json(block.verdict)
+            begins = (block.height, block.simulation[:12], block.session, agreed, len(block.agents), block.spoken)
+            rows.append((*begins, len(line), verdict, block.hash[:12]))
     return table(_HEADER, rows)
-
-
-def history(path: Path, number: int) -> str:
-    """Return one block with all that was said, as YAML; raises UsageError if there is no such block."""
-    for height, (block, _) in enumerate(blocks(path)):
-        if height == number:
-            return yaml_text(block.model_dump())
-    raise UsageError(f"{path}: has no block {number}")

@@ -15,7 +15,6 @@ from parley.files import read_regular
 from parley.games.base import Game
 from parley.games.parameters import BYZANTINE, GameParameters
 from parley.play.journal import Entry
-from parley.play.replay import RecordedReply
 from parley.policies import said_name
 from parley.text import one_line, valid_unicode
 
@@ -61,7 +60,7 @@ class ImportedGame:
     rules: type[Game]
     parameters: Mapping[str, Any]
     agents: Mapping[str, ImportedAgent]
-    replies: Sequence[RecordedReply]
+    replies: Sequence[Entry]
     players: str
     byzantine: str
     links: Sequence[tuple[str, str]] | None = None
@@ -87,12 +86,10 @@ class ImportedGame:
         return sum(agent.role == BYZANTINE for agent in self.agents.values())
 
 
-def reply(round_number: int, phase: str, agent: str, text: str, model: str = "") -> RecordedReply:
+def reply(round_number: int, phase: str, agent: str, text: str, model: str = "") -> Entry:
     """Return the reply of an agent; what it was asked, when, and in how many tokens was not kept."""
     text = valid_unicode(text)
-    return RecordedReply(
-        Entry(round_number, phase, agent, 0, 0, "", text, "stop", None, None, None, 0.0, 0.0, said_name(model))
-    )
+    return Entry(round_number, phase, agent, 0, 0, "", text, "stop", None, None, None, 0.0, 0.0, said_name(model))
 
 
 @dataclass(frozen=True)

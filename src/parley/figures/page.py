@@ -34,8 +34,6 @@ from parley.study import Study
 from parley.study.expand import telling_axes
 from parley.text import one_line
 
-FEW_PANELS = 8  # single simulations that one figure shows
-
 _FORMATS: dict[str, dict[str, Any]] = {
     # As small as with the default level, 6, and done in less time.
     ".png": {"format": "png", "dpi": 200, "metadata": {"Software": None}, "pil_kwargs": {"compress_level": 3}},

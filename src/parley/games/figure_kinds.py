@@ -28,7 +28,7 @@ KINDS: Mapping[str, FigureKind] = {
     # A point with its interval per outcome and condition; of the outcomes in `of` only, if it names some.
     "rates": FigureKind(
         "points:rates",
-        ("conditions", "noise"),
+        ("conditions",),
         "One panel per outcome. A point is the share of a condition's simulations that ended so, the bar its "
         "interval: points whose bars overlap may still differ, see the contrasts.",
         of="outcomes",
@@ -60,7 +60,7 @@ KINDS: Mapping[str, FigureKind] = {
     # Rates of the indicators in `of` side by side.
     "indicators": FigureKind(
         "points:indicators",
-        ("rates", "noise"),
+        ("rates",),
         "A point is the share of simulations in which the statement holds, the bar its interval.",
         of="indicators",
     ),
@@ -79,15 +79,6 @@ KINDS: Mapping[str, FigureKind] = {
         "Two points stand side by side: what the agents reached, and what the best known protocol reached in the same "
         "seats. The gap is what was lost; where the protocol fails too, nobody is known to do better.",
         own_table="regret",
-    ),
-    # Means of the shares in `of`, whose labels are those of quantities, by a threshold that `x` names.
-    "sweep": FigureKind(
-        "curves:sweep",
-        ("thresholds",),
-        "A line is a mean share by the threshold that decides who is counted. Where lines are flat the choice of the "
-        "threshold does not matter.",
-        of="quantities",
-        own_table="thresholds",
     ),
     # Independent votes that first and last answers are worth.
     "votes": FigureKind(
@@ -113,16 +104,9 @@ KINDS: Mapping[str, FigureKind] = {
     ),
     # Lines over rounds, a row of panels per value of x.
     "trajectories": FigureKind(
-        "single_games:trajectories",
+        "trajectories:trajectories",
         ("simulations",),
         "A line is an agent, a panel a single simulation: examples, not evidence.",
-        single=True,
-    ),
-    # Tables of what each agent said and did.
-    "timeline": FigureKind(
-        "single_games:timelines",
-        ("turns",),
-        "A row is an agent, a column a round, a panel a single simulation: examples, not evidence.",
         single=True,
     ),
 }

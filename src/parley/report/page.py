@@ -98,9 +98,7 @@ def _figures(study: Study) -> Iterator[dict[str, Any]]:
         known = {each["name"]: each for each in json.loads(read_regular(listed))}
     for spec in study.figures:
         listing = known.get(spec.name, {})
-        tables = [
-            paths.table(study.name, table, ".csv") for table in spec.tables if table != "noise" or study.first_time
-        ]
+        tables = [paths.table(study.name, table, ".csv") for table in spec.tables]
         yield {
             "id": f"figure-{spec.name}",
             "title": spec.title,

@@ -48,9 +48,9 @@ IDLE = "idle"
 NO_WORD = "–"  # under cheap talk, from a player whose text was not one word
 
 ACTIONS = (
-    State(STAG, "hunts the stag", "#56B4E9", ""),
-    State(HARE, "hunts the hare", "#E69F00", "///"),
-    State(IDLE, "idle: no usable reply", "#FFFFFF", "xxx"),
+    State(STAG, "hunts the stag", "#56B4E9"),
+    State(HARE, "hunts the hare", "#E69F00"),
+    State(IDLE, "idle: no usable reply", "#FFFFFF"),
 )
 
 MEASURES = (
@@ -188,15 +188,6 @@ FIGURES = (
         by_player=True,
     ),
     FigureSpec(
-        name="archetypes_by_threshold",
-        kind="sweep",
-        title="Archetypes by threshold",
-        caption="Mean share of betrayed honest players of each archetype, by the share of stag actions from which a "
-        "player counts as cooperation-persistent.",
-        x="threshold t",
-        of=("cooperation_persistent", "defection_prone", "unclassified"),
-    ),
-    FigureSpec(
         name="payoff_map",
         kind="map",
         title="Payoff by number of Byzantine players",
@@ -223,18 +214,10 @@ FIGURES = (
         needs=("topology",),
     ),
     OUTCOMES_BY_BYZANTINE,
-    FigureSpec(
-        name="timeline",
-        kind="timeline",
-        title="Single games, word by word",
-        caption="What each player said and did in each round of a few games, with the first betrayal, the first other "
-        "word or action of each player that saw it, and the points of a stag hunter in each round. –: no word, or no "
-        "stag hunter.",
-    ),
 )
 
 # What they show needs somebody who was betrayed, and played on.
-_OF_BETRAYED = ("archetypes", "archetypes_by_threshold", "defection_by_group_size")
+_OF_BETRAYED = ("archetypes", "defection_by_group_size")
 
 
 TABLES = (

@@ -82,7 +82,7 @@ def test_conditions_facts_and_provenance_are_told(tiny: Study, parsed: Page) -> 
 def test_the_answer_comes_first_and_the_contrasts_that_differ_most_surely(html: str) -> None:
     heads = re.findall(r'<h2 id="(\w+)"', html)
     assert heads == ["answer", "outcomes", "figures", "tables", "made"]
-    contrasts = html[html.index('id="contrasts"') : html.index('id="margins"')]
+    contrasts = html[html.index('id="contrasts"') : html.index('id="all-tables"')]
     shown = [float(p) for p in re.findall(r'data-label="p" class="number">(\d[\d.e-]*)<small>', contrasts)]
     assert shown == sorted(shown) != []
 

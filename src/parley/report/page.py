@@ -18,6 +18,7 @@ from parley.analysis import tables
 from parley.analysis.made_by import answered_as, read_made_by
 from parley.analysis.questions import all_pairs
 from parley.analysis.registration import with_registration
+from parley.columns import table_names
 from parley.errors import RecordError
 from parley.files import read_regular, write_atomically
 from parley.games.figure_kinds import KINDS
@@ -48,7 +49,6 @@ def report(study: Study, explored: bool = False) -> Path:
         title=study.title,
         study=study,
         played=overview.played_sentences(study, made["simulations"]),
-        varied=overview.study_sentence(study, made["conditions"]),
         achieved=overview.achieved_sentences(made["achievable"], study),
         talking=[
             *filter(None, overview.talking_sentences(made["decision_rates"], made["equal_cost"], by)),
@@ -62,6 +62,7 @@ def report(study: Study, explored: bool = False) -> Path:
         figures=list(_figures(study)),
         files=lambda *names: downloads(path, [paths.table(study.name, name, end) for name in names for end in _ENDS]),
         tables=all_tables(usable_part(study), made, links),
+        all_names=table_names(),
         methods=methods.methods(study, made_by, made),
         facts=methods.facts(study),
         parameters=methods.parameters(study, by),
@@ -85,9 +86,8 @@ def _tables(study: Study) -> dict[str, pd.DataFrame]:
 
 
 _SHOWN = (
-    *("simulations", "conditions", "rates", "quantities", "questions", "contrasts", "noise"),
-    *("reactions", "behaviors", "margins", "players", "achievable", "regret", "decision_rates"),
-    *("equal_cost", "votes", "conformity", "forks", "paper"),
+    *("simulations", "conditions", "rates", "quantities", "questions", "contrasts", "paper", "forks", "reactions"),
+    *("achievable", "regret", "decision_rates", "equal_cost", "votes", "conformity"),
 )
 
 

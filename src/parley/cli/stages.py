@@ -327,7 +327,7 @@ def report(study: str, methods: bool, models: Path | None, plan: str | None) -> 
     require_done(loaded.name, "figures", loaded.plan, f"figures {paths.study_command(loaded.file)}")
     of_report = planned_report(loaded)
     with common.at_work(loaded.name, "report"):
-        path = page.report(loaded, plan is not None)  # a run of the workflow makes the explorer, too
+        path = page.report(loaded)
     mark_done(loaded.name, "report", of_report)
     click.echo(str(path))
 

@@ -8,23 +8,19 @@ import math
 import re
 import textwrap
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.backends import _backend_pdf_ps
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.font_manager import get_font
 
 from parley import paths
 from parley.figures.style import GRAY, MAX_HEIGHT, look
@@ -63,7 +59,7 @@ def write(pages: Sequence[Figure], path_of: Callable[[str, int], Path], suffixes
     Returns the paths; raises RecordError if the disk refuses.
     """
     written = []
-    with warnings.catch_warnings(), _fonts_cut_once():
+    with warnings.catch_warnings():
         # A title in a script that the font lacks shows boxes in the PNG; the SVG is right, and nothing is wrong.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         for number, figure in enumerate(pages, 1):
@@ -71,26 +67,6 @@ def write(pages: Sequence[Figure], path_of: Callable[[str, int], Path], suffixes
                 write_atomically(path_of(suffix, number), partial(figure.savefig, **_FORMATS[suffix]))
                 written.append(path_of(suffix, number))
     return written
-
-
-@contextmanager
-def _fonts_cut_once() -> Iterator[None]:
-    """Embed the same letters of a font in each PDF, so that they are cut out of it once: that took longest."""
-
-    def subset(font: Any, glyphs: Iterable[int]) -> AbstractContextManager[Any]:
-        ascii_glyphs = map(get_font(font).get_char_index, range(32, 127))
-        return nullcontext(_cut_font(font, frozenset([*ascii_glyphs, *glyphs])))
-
-    with patch.object(_backend_pdf_ps, "get_glyphs_subset", subset):
-        yield
-
-
-@cache
-def _cut_font(font: Any, glyphs: frozenset[int], cut: Callable[..., Any] = _backend_pdf_ps.get_glyphs_subset) -> Any:
-    subset = cut(font, set(glyphs)).__enter__()  # not closed: it is embedded again
-    for layout in {"GDEF", "GPOS", "GSUB"} & {*subset.font.keys()}:  # for who sets text; in a PDF it is set
-        del subset.font[layout]
-    return subset
 
 
 def text_about(figure: Figure) -> str:

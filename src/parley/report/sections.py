@@ -14,20 +14,21 @@ from parley.analysis.rates import all_quantities
 from parley.analysis.simulations import ALL, COLUMNS
 from parley.games.base import Game
 from parley.games.evidence import NONE, OutcomeClass
+from parley.paths import simulations_link
 from parley.policies import FAILURE_CLASSES
 from parley.report.answers import change_text, discordant_text, is_number, values_text
-from parley.report.html import HtmlColumn, HtmlTable, ReportLinks, Row, estimate, p_column, table, words
+from parley.report.html import HtmlColumn, HtmlTable, Row, estimate, p_column, table, words
 from parley.study import Study
 from parley.study.comparisons import labels_of
 
 MAX_CONTRASTS = 60  # rows; tables on the disk have all
 
 
-def all_tables(study: Study, made: Mapping[str, pd.DataFrame], links: ReportLinks) -> dict[str, HtmlTable]:
+def all_tables(study: Study, made: Mapping[str, pd.DataFrame]) -> dict[str, HtmlTable]:
     """Return the tables of the page by name, from those on the disk; `study` has the simulations that they are of."""
     by, game = study.axes, study.game
     return {
-        "conditions": condition_table(made["conditions"], by, outcomes_of(made["conditions"], game), links),
+        "conditions": condition_table(made["conditions"], study, outcomes_of(made["conditions"], game)),
         "endings": ending_table(made["simulations"], by),
         "rates": rate_table(made["rates"], by, game),
         "means": mean_table(made["quantities"], by, game),
@@ -41,19 +42,17 @@ def all_tables(study: Study, made: Mapping[str, pd.DataFrame], links: ReportLink
 # Conditions, and how their simulations ended
 
 
-def condition_table(
-    conditions: pd.DataFrame, by: Sequence[str], outcomes: Sequence[OutcomeClass], links: ReportLinks
-) -> HtmlTable:
-    """Return how the simulations of each condition ended."""
+def condition_table(conditions: pd.DataFrame, study: Study, outcomes: Sequence[OutcomeClass]) -> HtmlTable:
+    """Return how the simulations of each condition ended, with links to them in the explorer."""
     threats = conditions["threat_model"].ne("none").any()
     of_models = partial(_replies, number=ALL, rate=RATE)
     degenerate = HtmlColumn("degenerate replies", of_models, partial(_classes, columns=COLUMNS))
     rows = []
     for row in conditions.to_dict("records"):
-        values = [row[axis] for axis in by]
+        axes = {axis: row[axis] for axis in study.axes} | study.first_time
         for name in (outcome.name for outcome in outcomes):  # where none ended so a link leads nowhere
-            row[f"{name}_link"] = links.simulations(values, name) if row[f"{name}_rate"] > 0 else ""
-        rows.append({**row, "link": links.simulations(values)})
+            row[f"{name}_link"] = simulations_link(axes, name) if row[f"{name}_rate"] > 0 else ""
+        rows.append({**row, "link": simulations_link(axes)})
     return table(
         "conditions",
         rows,
@@ -75,7 +74,7 @@ def condition_table(
             partial(_classes, columns=dict(zip(FAILURE_CLASSES, FAILURE_CLASSES, strict=True))),
         ),
         *([degenerate] if RATE in conditions else []),
-        by=by,
+        by=study.axes,
     )
 
 

@@ -22,7 +22,6 @@ from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from parley import paths
 from parley.figures.style import GRAY, MAX_HEIGHT, look
 from parley.files import write_atomically
 from parley.games.evidence import FigureSpec
@@ -42,6 +41,7 @@ _AROUND = 0.7  # inches: what a title, ticks and a label take above and below a 
 _PAD = 0.1  # inches between panels with their labels, and around all of them
 _WIDEST = 1.5  # times the least width of a panel
 _MOST_TEXT = 20  # lines of notes
+MAX_PAGES = 4  # of one figure
 _TITLE_LINE, _NOTE_LINE = 0.17, 0.13  # inches
 
 
@@ -101,7 +101,7 @@ def pages(
     legend: Sequence[Artist],
     columns: int = 0,
 ) -> list[Figure]:
-    """Return a figure in as many pages as its panels need, at most those that `look()` allows.
+    """Return a figure in as many pages as its panels need, at most MAX_PAGES.
 
     `size` is the least width of a panel and its height in inches; `columns` is how many stand side by side, if not as
     many as have room. `notes` are sentences for below the picture.
@@ -117,7 +117,7 @@ def pages(
     heights = [sum((panel.height or height) + _PAD for _ in panel.draws) for panel in panels]
     outside = _TITLE_LINE * (2 + len(legend)) + _NOTE_LINE * len(_note_lines(notes))
     most = max(1, int((MAX_HEIGHT - outside) / (max(heights) + _AROUND)))  # rows of a page
-    shown = panels[: look().max_pages * most * columns]
+    shown = panels[: MAX_PAGES * most * columns]
     each = columns * evenly(math.ceil(len(shown) / columns), most)
     parts = [shown[at : at + each] for at in range(0, len(shown), each)]
     if len(shown) < len(panels):
@@ -126,9 +126,6 @@ def pages(
         _page(study, spec, part, size, notes, legend, columns, f" ({number} of {len(parts)})" * (len(parts) > 1))
         for number, part in enumerate(parts, 1)
     ]
-    if len(shown) < len(panels) and not look().for_paper:  # for who makes the picture, not for who is shown it
-        command = f"parley figures {paths.study_argument(study.file)} --max-pages {2 * look().max_pages}"
-        notes.append(f"“{command}” draws more.")
     for figure in drawn:
         figure.set_label(" ".join(notes))
     return drawn

@@ -31,7 +31,7 @@ LOWERED = {
     "parley.figures.curves:_MAX_FACED": 1,
     "parley.figures.curves:_MAX_MARKS": 1,
     "parley.figures.curves:_MAX_TICKS": 1,
-    "parley.figures.style:MAX_PAGES": 1,
+    "parley.figures.page:MAX_PAGES": 1,
 }
 PARLEY = """\
 #!{python}

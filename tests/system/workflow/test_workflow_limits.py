@@ -18,25 +18,20 @@ LOWERED = {
     "parley.report.explorer.selection:MOST": 9,  # simulations in the explorer
     "parley.report.explorer.selection:_PART_BYTES": 20_000,  # of a data file
     "parley.report.explorer.game:_LONGEST": 5,  # characters in a cell
-    "parley.report.overview:_MAX_VALUES": 2,
     "parley.report.overview:_MAX_LINES": 1,
     "parley.report.html:MAX_AXES": 1,
     "parley.report.answers:MAX_DIFFERENCES": 1,
     "parley.report.sections:MAX_CONTRASTS": 2,
-    "parley.report.sections:MAX_MARGINS": 2,
     "parley.analysis.traces:_ROWS": 40,  # of a piece that is read at once
     "parley.analysis.pairs:MAX_VALUES": 2,
-    "parley.figures.page:FEW_PANELS": 1,
+    "parley.figures.trajectories:MAX_PANELS": 1,
     "parley.figures.page:_MOST_TEXT": 2,
     "parley.figures.common:MAX_LINES": 1,
     "parley.figures.map:_ROWS": 2,
-    "parley.figures.single_games:_MAX_PANELS": 1,
-    "parley.figures.single_games:_MAX_ROUNDS": 2,
-    "parley.figures.single_games:_MAX_AGENTS": 2,
-    "parley.figures.curves:_MAX_THRESHOLDS": 1,
+    "parley.figures.curves:_MAX_FACED": 1,
     "parley.figures.curves:_MAX_MARKS": 1,
     "parley.figures.curves:_MAX_TICKS": 1,
-    "parley.figures.style:MAX_PAGES": 1,
+    "parley.figures.page:MAX_PAGES": 1,
 }
 PARLEY = """\
 #!{python}

@@ -114,7 +114,7 @@ class Engine:
         body = {
             **entry.extra,
             "model": self._server.served,
-            "messages": entry.messages(ask.messages),
+            "messages": ask.messages,
             **dialect.fields(sampling, seed),
             **constraint(ask, self._of_service, dialect, entry.grammar),
         }

@@ -257,19 +257,6 @@ def _check_url(url: str) -> str:
 
 
 _Variable = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
-_HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9-]{0,63}$")]
-# What the HTTP client sends itself.
-_SENT_HEADERS = frozenset(
-    (
-        "host",
-        "connection",
-        "content-length",
-        "content-type",
-        "content-encoding",
-        "transfer-encoding",
-        "accept-encoding",
-    )
-)
 
 
 def _no_path(served: Any) -> Any:
@@ -294,29 +281,6 @@ class ServiceSource(_Strict):
     key_variable: _Variable | None = Field(
         default=None, description="Environment variable that holds the API key; not part of the identity."
     )
-    key_header: _HeaderName = Field(
-        default="Authorization",
-        description="Header that the key goes in, such as Azure's `api-key`: alone, or in Authorization after "
-        "`Bearer`. Not part of the identity.",
-    )
-    headers: dict[_HeaderName, _Variable] = Field(
-        default_factory=dict,
-        description="More headers of each request, by the environment variable that holds their value, which is as "
-        "secret as a key. Not part of the identity.",
-    )
-
-    @model_validator(mode="after")
-    def _leaves_its_headers_alone(self) -> "ServiceSource":
-        named = [name.lower() for name in self.headers]
-        for name in named:
-            if name in _SENT_HEADERS or name == self.key_header.lower() or named.count(name) > 1:
-                raise ValueError(f"headers: {name} is sent already; remove it, or use key_variable and key_header")
-        return self
-
-    @property
-    def variables(self) -> list[str]:
-        """The environment variables whose values are sent."""
-        return [*filter(None, (self.key_variable,)), *self.headers.values()]
 
     def identity(self) -> dict[str, Any]:
         """Return the model's name there."""

@@ -131,17 +131,6 @@ def is_on_gpus(entry: ModelEntry) -> bool:
     return entry.gpus_served > 0 and not is_cpu_build()
 
 
-def slowness(name: str, entry: ModelEntry) -> str | None:
-    """Return what somebody should know before an engine of an entry starts here; None where nothing slows it."""
-    here = entry.dtype == "bfloat16" and not entry.is_service and is_cpu_build()
-    if not here or not hardware.lacks_bfloat16(hardware.cpuinfo()):
-        return None
-    return (
-        f"{name}: this CPU has no instructions for bfloat16, so replies take several times as long as in float32 "
-        "(docs/how-to/models.md, On a CPU)"
-    )
-
-
 def runtime_folder() -> str:
     """Return a folder for sockets that is short enough: deep ones do not fit a socket's address."""
     folders = (os.environ.get("XDG_RUNTIME_DIR", ""), tempfile.gettempdir(), "/tmp")

@@ -73,20 +73,16 @@ def serve(
     try:
         with stop.interrupts():
             if server.is_on_gpus(entry):
-                if line := hardware.driver_error():
-                    raise EngineError(line)
                 hardware.take_gpus(entry.gpus)
             if lines := needs.missing_of_engine():
                 raise EngineError(lines[0])
             folder, marker = prepare()
             announced = replace(announced, engine=server.engine_provenance(name, entry, marker))
             determinism = server.determinism_of(entry)
-            toolkit = hardware.toolkit_warning() if server.is_on_gpus(entry) else None
             command = server.server_command(name, entry, folder, announced.socket)
         announced.update(endpoint)
-        for warning in (determinism.warning, server.slowness(name, entry), toolkit):
-            if warning:
-                _log.warning("%s", warning)
+        if determinism.warning:
+            _log.warning("%s", determinism.warning)
         if random_weights:  # no entry may set a load format: others than this one run code
             command += ["--load-format", "dummy"]
         running = server.Server(command, private, determinism.environment, hear)
@@ -223,8 +219,6 @@ def temporary_engine(model: str, models_file: Path, unfiled: ModelEntry | None =
             content = unfiled.model_dump(mode="json", by_alias=True, exclude_unset=True)
             models_file.write_text(yaml_text({"models": {model: content}}), encoding="utf-8")
         _log.info("starting an engine for %s, half a minute or more ...", model)
-        if line := server.slowness(model, entry):
-            _log.warning("%s", line)
         process = _started(model, models_file, path, log, "--exit-with-parent")
         try:
             _wait_announced(process, model, path, log)

@@ -10,7 +10,7 @@ from typing import Any
 
 from parley.engine.endpoint import FAILED, read_endpoint
 from parley.engine.grammar import constraint
-from parley.engine.models import ModelEntry, compare_names
+from parley.engine.models import ModelEntry
 from parley.engine.service import fetch
 from parley.engine.service.budget import Bill, Budget
 from parley.engine.service.dialect import OWN_SECONDS
@@ -50,7 +50,6 @@ _FINISH = {
 }
 # How long a dying server is given to say why in its endpoint file.
 _LAST_WORDS_SECONDS = 15.0
-_TOLD_NAMES = 10
 
 
 class Engine:
@@ -65,8 +64,6 @@ class Engine:
         self._of_service = isinstance(place, Service)
         self._sender = Retries(place) if isinstance(place, Service) else _OwnServer(place, seconds)
         self._server = self._sender.service
-        self._told: set[str] = set()  # of names that answered in place of the one asked for
-        self._told_tags = False
         self._api = APIS[self._server.dialect.api]
         self._chat = self._server.api + self._api.path
         self._budget = budget
@@ -147,7 +144,6 @@ class Engine:
             completion = self._read(response, is_json)
         except RecursionError:
             return self._unusable(TOO_DEEP, "nested too deep")
-        self._tell_model(completion)
         most = max_tokens * TOKEN_BYTES
         if len(completion.text) + len(completion.reasoning or "") > most:
             return self._unusable(TOO_LARGE, f"more than {most:,} characters for {max_tokens:,} tokens")
@@ -199,29 +195,11 @@ class Engine:
         keyless = Completion(**{name: server.without_key(getattr(completion, name)) for name in completion.__slots__})
         if keyless != completion:
             _log.warning("%s put the API key into a reply; it was taken out", server.who, extra=every(60.0, of=self))
-        if tagged is not None and server.dialect.think_tags is None and not self._told_tags:
-            self._told_tags = True
-            _log.warning(
-                "%s writes thoughts in <think> tags into its replies; they are taken off. %s",
-                server.who,
-                "dialect: {think_tags: true} in its entry says so, false leaves them there"
-                if self._of_service
-                else "engine_args: {reasoning-parser: ...} in its entry lets the server do it",
-            )
         return keyless
 
     def _unusable(self, reason: str, why: str) -> Completion:
         _log.info("%s sent a reply that counts as unusable: %s", self._server.who, why)
         return Completion(text="", finish_reason=reason)
-
-    def _tell_model(self, completion: Completion) -> None:
-        """Tell once of an answer by another model."""
-        server, name = self._server, completion.served_model
-        if name is None or name in self._told or len(self._told) == _TOLD_NAMES:
-            return
-        if compare_names(server.served, name) == "other":
-            self._told.add(name)
-            _log.warning("%s was asked for %s and answered as %s", server.who, server.served, name)
 
     async def _post(self, content: bytes, most: Tokens) -> fetch.Response:
         """Send a request once, paid from the budget if there is one; `most` is what it can use."""

@@ -132,7 +132,7 @@ class Dialect(FileModel):
     think_tags: _Flag | None = Field(
         default=None,
         description="Whether `<think>...</think>` and similar tags are taken off a reply as reasoning. By default "
-        "they are, and a warning says so. Part of the identity.",
+        "they are. Part of the identity.",
     )
     code_fence: _Flag = Field(
         default=False,

@@ -114,8 +114,9 @@ def _given_up(failed: _PassingError, tries: int, used: float, patience: float) -
     if patience == 0:
         return failed.failure
     asked = "" if failed.asked is None else f", and it asks to wait {failed.asked:.0f} s"
+    often = "1 try" if tries == 1 else f"{tries} tries"
     return type(failed.failure)(
-        f"{failed}; given up after {tries} tries and {used:.0f} s (limits.patience_seconds: "
+        f"{failed}; given up after {often} and {used:.0f} s (limits.patience_seconds: "
         f"{patience:g}{asked}); run again to go on from the journal"
     )
 

@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -31,7 +31,6 @@ from parley.engine.client import Engine
 from parley.engine.endpoint import FAILED, Endpoint, read_endpoint
 from parley.engine.models import ModelEntry, known_models, model_entry
 from parley.errors import EngineError
-from parley.files import open_to_append, try_lock
 from parley.text import one_line
 from parley.text.yamlfile import yaml_text
 
@@ -62,14 +61,13 @@ def serve(
     sees. `random_weights` is for measurements: no weights are read, and replies are nonsense. `hear` is called with
     each line of vLLM's log.
     """
-    with ExitStack() as held:
-        if not keep and not random_weights and (found := kept.borrow(held, name, entry)):
-            _lend(found, endpoint, exit_with_parent)
-            return
+    if not keep and not random_weights and (found := kept.find_kept(name, entry)):
+        _lend(found, endpoint, exit_with_parent)
+        return
     private = Path(tempfile.mkdtemp(prefix=server.PREFIX_OF_FOLDER, dir=server.runtime_folder()))
     announced = Endpoint(model=name, socket=str(private / "engine.sock"), pid=os.getpid(), born=_born(), keep=keep)
     announced.write(endpoint)
-    stop = _Stop(announced, endpoint, exit_with_parent, kept.Keeper(endpoint, keep).is_over if keep else lambda: False)
+    stop = _Stop(announced, endpoint, exit_with_parent)
     try:
         with stop.interrupts():
             if server.is_on_gpus(entry):
@@ -119,7 +117,8 @@ def _lend(lender: Path, endpoint: Path, exit_with_parent: bool) -> None:
 def _still_there(lender: Path, announced: Endpoint) -> Endpoint | None:
     try:
         found = read_endpoint(lender)
-    except EngineError:
+        os.utime(lender)  # it is in use
+    except (EngineError, FileNotFoundError):
         return None
     return found if found.socket == announced.socket and kept.serves(found) else None
 
@@ -154,11 +153,9 @@ class _Stop:
     The thread also asks whether nobody used it for too long.
     """
 
-    def __init__(
-        self, announced: Endpoint, endpoint: Path, exit_with_parent: bool, is_over: Callable[[], bool] = lambda: False
-    ) -> None:
+    def __init__(self, announced: Endpoint, endpoint: Path, exit_with_parent: bool) -> None:
         self.reason = ""
-        self._announced, self._endpoint, self._is_over = announced, endpoint, is_over
+        self._announced, self._endpoint = announced, endpoint
         self._parent = os.getppid() if exit_with_parent else None
         self._interrupts = False  # whether a signal raises
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -191,7 +188,7 @@ class _Stop:
                 self.reason = self.reason or _PARENT
             elif missed > 1:  # not while it is just being written
                 self.reason = self.reason or _ENDPOINT
-            elif self._is_over():
+            elif self._announced.keep and kept.is_over(self._endpoint, self._announced):
                 self.reason = self.reason or _UNUSED
         if self._interrupts:
             os.kill(os.getpid(), signal.SIGTERM)
@@ -208,10 +205,9 @@ def temporary_engine(model: str, models_file: Path, unfiled: ModelEntry | None =
     the server does not start.
     """
     entry = unfiled or model_entry(model, models_file)
-    with ExitStack() as held:
-        if found := kept.borrow(held, model, entry):
-            yield found
-            return
+    if found := kept.find_kept(model, entry):
+        yield found
+        return
     with tempfile.TemporaryDirectory(prefix="parley-engine-") as folder:
         path, log = Path(folder) / "endpoint.json", Path(folder) / "engine.log"
         if unfiled is not None and model not in known_models(models_file):
@@ -241,17 +237,12 @@ def keep_engine(model: str, models_file: Path, seconds: float, patience: float) 
     kept.refuse_on_login_node()
     entry = model_entry(model, models_file)
     path = kept.endpoint_of(model, entry)
-    with ExitStack() as held:
-        starting = open_to_append(path.with_suffix(".start"))  # of two who want it at once one starts it
-        held.callback(os.close, starting)
-        try_lock(starting, path, patience)
-        if kept.borrow(held, model, entry) is None:
-            log = path.with_suffix(".log")
-            process = _started(model, models_file, path, log, "--keep", f"{seconds:.0f}s", start_new_session=True)
-            _wait_announced(process, model, path, log)
-            kept.borrow(held, model, entry)
-        asyncio.run(_ready(path, patience))
-        return read_endpoint(path).keep
+    if kept.find_kept(model, entry) is None:
+        log = path.with_suffix(".log")
+        process = _started(model, models_file, path, log, "--keep", f"{seconds:.0f}s", start_new_session=True)
+        _wait_announced(process, model, path, log)
+    asyncio.run(_ready(path, patience))
+    return read_endpoint(path).keep
 
 
 async def _ready(endpoint: Path, patience: float) -> None:

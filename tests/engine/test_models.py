@@ -281,7 +281,6 @@ def test_a_place_that_is_none_is_refused(folder: Path) -> None:
         (PACKAGES | {"packages": "a"}, "the same name"),
         (PACKAGES | {"packages": "tiny{0.__class__}"}, ".packages"),
         (PACKAGES | {"file": "../x{}"}, ".file"),
-        (PACKAGES | {"version": 1.0}, 'in quotes, since YAML takes it for a number: "1.0"'),
         (FILE | {"revision": "main"}, ".revision"),
         (FILE | {"file": "a/../../x.gguf"}, "inside the repository"),
         ({"url": "http://x"}, "unknown place; choose one of: packages, repo, path"),

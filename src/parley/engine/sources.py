@@ -142,12 +142,6 @@ def _numbered(pattern: str, number: int) -> str:
 _Pattern = Annotated[str, Field(max_length=100, pattern=r"^[A-Za-z0-9](?:[A-Za-z0-9._-]|\{(?::0\d)?\})*$")]
 
 
-def _quoted(value: Any) -> Any:
-    if isinstance(value, int | float):
-        raise ValueError(f'must be in quotes, since YAML takes it for a number: "{value}"')
-    return value
-
-
 class PackagesPlace(Packages):
     """Installed Python packages that hold a file: one of them the whole of it, or each a part."""
 
@@ -156,7 +150,7 @@ class PackagesPlace(Packages):
     )
     parts: int = Field(default=1, ge=1, le=999, description="How many packages have a part.")
     first: int = Field(default=1, ge=0, le=999, description="Number of the first part.")
-    version: Annotated[str, BeforeValidator(_quoted)] = Field(
+    version: str = Field(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9.+!_-]{0,49}$", description="Their version; in quotes if it is a number."
     )
     file: str = Field(

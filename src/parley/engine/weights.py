@@ -27,7 +27,6 @@ from parley.identity import digest
 from parley.text import one_line
 from parley.text.yamlfile import shown
 
-_PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 # How much larger than their GGUF file prepared weights are at most, if it has 4 bits or more per weight.
 _GROWTH = {None: 4.0, "int8": 3.0}
 # Measured: 3.1 GB for a file of 0.5 GB, 5.7 GB for one of 1.1 GB.
@@ -281,9 +280,7 @@ def _network_errors(source: sources.HubSource) -> Iterator[None]:
 
 def _refuse_pickles(folder: Path) -> None:
     if not _file_states(folder):
-        pickled = [path.name for path in folder.iterdir() if path.suffix in _PICKLED]
-        why = f"only pickled ones ({pickled[0]}), which can run code" if pickled else "none"
-        raise EngineError(f"{folder}: no safetensors weights, {why}; convert the model to safetensors")
+        raise EngineError(f"{folder}: no safetensors weights; convert the model to them: pickled ones can run code")
 
 
 def _file_states(folder: Path) -> dict[str, list[int]]:

@@ -1,7 +1,7 @@
 """What a run of Snakemake shows: Parley's display instead of Snakemake's pages, and every error.
 
 Snakemake hands its messages to a logger plugin, which hands them on to `RunLog`. Before a run really begins, and for
-everything that plays nothing (-n, --lint, --summary, --report), they are shown as Snakemake shows them.
+everything that plays nothing (-n, --lint, --summary), they are shown as Snakemake shows them.
 """
 
 import atexit

@@ -137,11 +137,6 @@ def test_json_that_is_nested_too_deep_is_a_failed_reply_or_a_plain_error(server:
     assert "did not answer with a list of models" in error(server, proper())
 
 
-def test_a_usage_of_another_shape_costs_the_count_and_not_the_reply(server: StandInService) -> None:
-    for usage in [1], "x", 7, {"prompt_tokens": [1]}, {"prompt_tokens_details": [1]}:
-        assert ask(server, proper(usage=usage)) == Completion(TEXT, "stop", served_model=SERVED), usage
-
-
 def test_cookies_are_not_kept(server: StandInService) -> None:
     ask(server, (*proper(), {"Set-Cookie": "who=me; Path=/"}), times=2)
     assert not any(name.lower() == "cookie" for headers in server.headers for name in headers)

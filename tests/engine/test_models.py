@@ -278,7 +278,6 @@ def refused(folder: Path, **content: Any) -> str:
 
 def test_a_place_that_is_none_is_refused(folder: Path) -> None:
     rows = [
-        (PACKAGES | {"packages": "a"}, "the same name"),
         (PACKAGES | {"packages": "tiny{0.__class__}"}, ".packages"),
         (PACKAGES | {"file": "../x{}"}, ".file"),
         (FILE | {"revision": "main"}, ".revision"),

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from parley.errors import EngineError
 from parley.text import last_part
@@ -157,12 +157,6 @@ class PackagesPlace(Packages):
         pattern=r"^[^/\\{}](?:[^/\\{}]|\{(?::0\d)?\}){0,199}$",
         description="Name of the file that each holds; {} or {:02} is the number of the part.",
     )
-
-    @model_validator(mode="after")
-    def _names_each_once(self) -> "PackagesPlace":
-        if self.parts > 1 and "{" not in self.packages:
-            raise ValueError("all packages have the same name; put {} where the number stands")
-        return self
 
     def files(self) -> list[tuple[str, str]]:
         """Return package and pattern of the file's name of each part, in order."""

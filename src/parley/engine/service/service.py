@@ -30,7 +30,6 @@ _VERSION = re.compile(r"[0-9][A-Za-z0-9.+-]{0,63}")
 # A shorter one could be part of an ordinary reply, which must not hold it; quotes and backslashes would be escaped
 # where it is echoed, and so not be found.
 _KEY = re.compile(r"[!#-&(-\[\]-~]{8,4096}")
-_SHOWN_MODELS = 10
 
 
 @dataclass(frozen=True)
@@ -94,10 +93,9 @@ class Service:
                 f"{self.redacted(response.text, 200)}"
             ) from None
         if self.served not in listed:
-            more = ", ..." if len(listed) > _SHOWN_MODELS else ""
-            names = ", ".join(self.redacted(name, 200) for name in listed[:_SHOWN_MODELS]) + more
+            names = self.redacted(", ".join(listed)) or "none"
             raise EngineError(
-                f"{self.who} lists no model {self.served!r}: set source.served to one it has ({names or 'none'}), "
+                f"{self.who} lists no model {self.served!r}: set source.served to one it has ({names}), "
                 "or lists_models: false in its dialect"
             )
 

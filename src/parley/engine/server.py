@@ -19,7 +19,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
@@ -151,10 +151,8 @@ class Server:
         command: Sequence[str],
         private: Path,
         variables: Mapping[str, str] = MappingProxyType({}),
-        hear: Callable[[str], object] = str,
     ) -> None:
-        """`hear` is called with each line of the output."""
-        self._private, self._hear = private, hear
+        self._private = private
         self._lines: deque[str] = deque(maxlen=400)
         self._process = subprocess.Popen(
             command,
@@ -209,7 +207,6 @@ class Server:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             self._lines.append(line)
-            self._hear(line)
             sys.stdout.write(line)
             sys.stdout.flush()
 

@@ -49,7 +49,6 @@ def serve(
     endpoint: Path,
     exit_with_parent: bool,
     random_weights: bool = False,
-    hear: Callable[[str], object] = str,
     keep: float = 0.0,
 ) -> None:
     """Serve until told to stop; returns after a clean stop, raises EngineError if vLLM dies or nobody can ask it.
@@ -58,8 +57,7 @@ def serve(
 
     The endpoint file is written before anything slow, completed when `prepare` has returned the model's folder and
     its marker, removed on a clean stop, and names the error otherwise. On GPUs it has some of its own, of those it
-    sees. `random_weights` is for measurements: no weights are read, and replies are nonsense. `hear` is called with
-    each line of vLLM's log.
+    sees. `random_weights` is for measurements: no weights are read, and replies are nonsense.
     """
     if not keep and not random_weights and (found := kept.find_kept(name, entry)):
         _lend(found, endpoint, exit_with_parent)
@@ -83,7 +81,7 @@ def serve(
             _log.warning("%s", determinism.warning)
         if random_weights:  # no entry may set a load format: others than this one run code
             command += ["--load-format", "dummy"]
-        running = server.Server(command, private, determinism.environment, hear)
+        running = server.Server(command, private, determinism.environment)
     except _Stopped:
         announced.withdraw(endpoint)
     except Exception as error:

@@ -157,18 +157,18 @@ class RunLog:
             lines = [f"{failure['rule_name']} failed (job {failure['jobid']})"]
         job = failure.get("external_jobid") or failure.get("aux", {}).get("external_jobid")
         # The plugin's words, without its call of sbatch and where to look.
-        why = re.split(
-            "sbatch call:|For further error details", str(failure.get("why") or failure.get("rule_msg") or "")
-        )
-        if of_cluster := (job_line(str(job)) if job else "") or one_line(why[0], 500):
+        why = str(failure.get("why") or failure.get("rule_msg") or "")
+        why = one_line(re.split("sbatch call:|For further error details", why)[0], 500)
+        if of_cluster := (job_line(str(job)) if job else "") or why:
             lines.append(f"  {advised(of_cluster)}")
         logs = [*filter(None, [*(failure.get("aux_logs") or []), *(log for each in jobs for log in each["log"])])]
         told = {log: words for log in logs if (words := _last_words(log))} or dict.fromkeys(logs, "")
-        for log, words in [*told.items()][:_MAX_LOGS]:
+        shown = [*told.items()][:_MAX_LOGS]
+        for log, words in shown:
             lines.append(f"  {one_line(log)}")
             if words:
                 lines.append(f"    {advised(words) if of_cluster else words}")
-        if (more := len(logs) - _MAX_LOGS) > 0:
+        if more := len(logs) - len(shown):
             lines.append(f"  and {more} more logs")
         self._say("\n".join(lines), "bold red")
 

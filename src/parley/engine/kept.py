@@ -61,7 +61,7 @@ def find_kept(name: str, entry: ModelEntry) -> Path | None:
 
 def is_over(endpoint: Path, announced: Endpoint) -> bool:
     """Whether nobody used an engine for as long as it was to be kept."""
-    lines = Path("/proc/net/unix").read_text().splitlines()
+    lines = Path("/proc/net/unix").read_text(errors="replace").splitlines()
     flags = [line.split()[3] for line in lines if line.endswith(f" {announced.socket}")]
     try:
         if flags != [_LISTENS]:  # it does not while the model is loaded, and has one more for each connection

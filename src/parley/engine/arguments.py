@@ -10,9 +10,9 @@ from typing import Any
 
 # No entry may name these.
 _OWN = (
-    "model uds host port served-model-name dtype max-model-len trust-remote-code device-ids "
-    "enable-prompt-tokens-details structured-outputs-config config tensor-parallel-size"
-).split()
+    *("model", "uds", "host", "port", "served-model-name", "dtype", "max-model-len", "trust-remote-code"),
+    *("device-ids", "enable-prompt-tokens-details", "structured-outputs-config", "config", "tensor-parallel-size"),
+)
 
 # What concerns the machine alone: memory, parallelism, scheduling, loading, logging. It may change which requests
 # share a batch, and with that the last bits, which no identity holds (docs/explanation/reproducibility.md).

@@ -217,7 +217,9 @@ class Engine:
 
     async def provenance(self) -> Mapping[str, Any]:
         """Return what the engine tells of itself, for the record."""
-        return await self._sender.provenance(self._http)
+        if isinstance(self._sender, _OwnServer):
+            return self._sender.endpoint.engine
+        return await self._server.provenance(self._http)
 
 
 class _OwnServer:
@@ -225,7 +227,7 @@ class _OwnServer:
 
     def __init__(self, path: Path, seconds: float) -> None:
         self._path = path
-        self._endpoint = endpoint = read_endpoint(path)
+        self.endpoint = endpoint = read_endpoint(path)
         url = "http://engine/v1"  # of no host: it listens on a socket
         self.service = Service(endpoint.model, endpoint.model, url, seconds=seconds, socket=endpoint.socket)
         self._who = self.service.who
@@ -253,19 +255,16 @@ class _OwnServer:
         except fetch.RequestError:
             return False  # not listening yet
 
-    async def provenance(self, http: fetch.Client) -> Mapping[str, Any]:
-        return self._endpoint.engine
-
     def _check(self) -> None:
         """Raise EngineError if the server said that it died, or is gone without a word."""
         endpoint = read_endpoint(self._path) if self._path.exists() else None
-        if endpoint is None or endpoint.socket != self._endpoint.socket:
+        if endpoint is None or endpoint.socket != self.endpoint.socket:
             raise EngineError(f"{self._who} was stopped; run again to go on from the journal")
         if endpoint.state == FAILED:
             raise EngineError(f"{self._who} died: {endpoint.error}")
         if not endpoint.alive:
             raise EngineError(f"{self._who} is gone (process {endpoint.pid}); look at its log")
-        self._endpoint = endpoint  # what the engine is stands there only when its model is prepared
+        self.endpoint = endpoint  # what the engine is stands there only when its model is prepared
 
     async def _last_words(self, seconds: float) -> None:
         """Raise EngineError if the server says within so many seconds that it died."""

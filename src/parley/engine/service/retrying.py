@@ -7,7 +7,7 @@ the request's seed and the try, so that those who failed together do not come ba
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -54,10 +54,6 @@ class Retries:
         except EngineError as error:
             raise NotReadyError(str(error)) from error
         return True
-
-    async def provenance(self, http: Client) -> Mapping[str, Any]:
-        """Return what the service tells of itself."""
-        return await self.service.provenance(http)
 
     async def send(self, post: Send, seed: int) -> Response:
         """Send a request by `post`, and return what comes: a reply, or an error that will not pass.

@@ -19,7 +19,7 @@ from parley.engine.server import _environment, is_cpu_build
 from parley.engine.weights import fetch, model_folder
 from parley.play.record import read_summary
 from parley.play.replay import replay
-from parley.play.spending import Spending
+from parley.play.spending import count_spent
 from support.answering import free_port
 from support.workflows import real_snakemake, write_real
 
@@ -85,7 +85,7 @@ def test_a_study_asks_a_service_with_a_key_through_the_workflow(
         assert (summary.telemetry["calls"], summary.telemetry["prompt_tokens"] > 4 * 200) == (4, True)
         assert re.fullmatch(r"\d+\.\d+.*", summary.provenance["engines"]["theirs"]["versions"]["vllm"])
         assert replay(record).difference is None
-    account = Spending(study).count()
+    account = count_spent(study)
     assert account.total == sum(told["prompt_tokens"] + told["completion_tokens"] for told in used)
 
     files = [path for root in (paths.RESULTS, paths.LOGS, Path(".snakemake")) for path in root.rglob("*")]

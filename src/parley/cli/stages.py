@@ -93,7 +93,7 @@ def fetch_model(model: str, install: str | None, models: Path) -> None:
     from parley.progress.state import FETCH_MODEL
 
     entry = model_entry(model, models)
-    for line in plan(model, entry, models, install is not None):
+    for line in plan(model, entry, models):
         click.echo(line, err=True)
     if install is not None:
         install_packages(model, entry, models, install)

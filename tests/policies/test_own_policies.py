@@ -187,7 +187,7 @@ def test_what_own_code_sent_is_recorded_replayed_verified_and_shown(
     assert [(len(one.replies), one.different) for one in passes] == [(asked, [])] * 4
     cold = [body["messages"] for body in server.bodies[asked : 2 * asked]]
     assert sorted(map(str, cold)) == sorted(str(body["messages"]) for body in server.bodies[:asked])
-    [file] = select(study, {}, 1).parts[0].simulations
+    [file] = select(study, 1).parts[0].simulations
     [first, *_] = recorded_attempts(file)[1]
     assert (first.system, first.entry.sent) == (rows[0]["system"], rows[0]["sent"])
 

@@ -12,7 +12,7 @@ from parley.errors import RecordError, UsageError
 from parley.imports.import_games import import_games
 from parley.play.forks import check_parents, forked_policies
 from parley.play.journal import Journal
-from parley.play.live_fork import play_forks, study_of_record
+from parley.play.live import play_forks, study_of_record
 from parley.play.record import read_record, read_summary
 from parley.play.replay import replay
 from parley.play.runner import play

@@ -50,7 +50,7 @@ def fork(
                parley fork seed=3.parquet --at 2:vote --change 'say: {seat: agent_1, decision: stop}' --repeats 1
     """
     from parley.play.forks import forks_line
-    from parley.play.live_fork import show_forks, study_of_record
+    from parley.play.live import show_forks, study_of_record
 
     study = study_of_record(record, [at], changes, repeats, models)
     click.echo(forks_line(study))

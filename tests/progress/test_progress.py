@@ -8,7 +8,7 @@ import pytest
 
 from parley import paths
 from parley.files import mark_done
-from parley.progress.follow import IDLE, PLANNING, Progress, Snapshot, Stage
+from parley.progress.follow import IDLE, Progress, Snapshot, Stage
 from parley.progress.state import PLAY, RUN, SERVE
 from support.records import write_events
 from support.studies import StudyFactory, records_of
@@ -129,7 +129,7 @@ def test_what_a_run_says_of_itself_is_told_while_nothing_is_played_or_always(
     study_factory: StudyFactory, clock: Clock
 ) -> None:
     study = study_factory(MODEL, seeds=2)
-    assert Progress(study, is_own=True, clock=clock).look().note == PLANNING
+    assert Progress(study, is_own=True, clock=clock).look().note == ""
     for always in (False, True):
         note = {"event": "told", "note": "2 jobs sent", "always": always}
         run = write_events(FOLDER, RUN, note, host="node1", pid=2, began=NOW - 9, at=NOW)

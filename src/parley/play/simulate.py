@@ -5,7 +5,6 @@ import gc
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
 
 _log = limited_logger(__name__)
 _POLL_SECONDS = 1.0
-_AT_THE_DISK = 64  # games that wait for a slow disk at once; Python has four threads more than cores
 # Gives what is told of each reply of a simulation that is played in this task, as long as the context lasts.
 Playing = Callable[[Simulation], AbstractContextManager[Watcher]]
 _LOCK_PATIENCE = 30.0  # seconds that processes of a killed workflow are given to end
@@ -134,7 +132,6 @@ async def _play_shard(
 
     When a service is not there, what it plays in and has not begun does not begin: each would wait for it as long.
     """
-    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_AT_THE_DISK))
     at_once = {each.condition.models: each.condition.at_once for each in simulations}
     free = {models: asyncio.Semaphore(number) for models, number in at_once.items()}
     absent: set[tuple[str, ...]] = set()

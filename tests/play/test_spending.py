@@ -20,8 +20,8 @@ from parley.play.journal import Journal, journaled
 from parley.play.record import read_record, read_summary
 from parley.play.simulate import simulate_shard
 from parley.play.spending import budget_of, count_spent, spending_line
+from parley.progress.display import status
 from parley.progress.follow import Progress
-from parley.progress.screen import status
 from parley.study import Study
 from parley.study.condition import SERVICES
 from support.answering import KEY, SERVED, VARIABLE, StandInService, as_recorded, completion

@@ -8,8 +8,8 @@ import pytest
 
 from parley import paths
 from parley.play.simulate import simulate
+from parley.progress.display import Screen, status, watch
 from parley.progress.follow import Progress
-from parley.progress.screen import Screen, status, watch
 from parley.progress.state import PLAY, RUN
 from support.records import write_events
 from support.studies import StudyFactory

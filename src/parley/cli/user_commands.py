@@ -67,12 +67,12 @@ def status(study: "Study", watch: bool) -> None:
     Examples:  parley status paper
                parley status paper --watch
     """
-    from parley.progress import screen
+    from parley.progress import display
 
     if watch:
-        screen.watch(study)
+        display.watch(study)
         return
-    for line in screen.status(study):
+    for line in display.status(study):
         click.echo(line)
 
 

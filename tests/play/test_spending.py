@@ -1,10 +1,6 @@
 """The budget of a study: it stops cleanly, can be raised, and counts all that records and journals have."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -21,11 +17,10 @@ from parley.play.record import read_record, read_summary
 from parley.play.simulate import simulate_shard
 from parley.play.spending import budget_of, count_spent, spending_line
 from parley.progress.display import status
-from parley.progress.follow import Progress
 from parley.study import Study
 from parley.study.condition import SERVICES
 from support.answering import KEY, SERVED, VARIABLE, StandInService, as_recorded, completion
-from support.commands import Parley, heard, wait_until
+from support.commands import Parley, heard
 from support.studies import StudyFactory, play_all, records_of, study_of
 
 pytestmark = pytest.mark.promise(
@@ -178,49 +173,6 @@ def test_what_is_in_flight_when_the_budget_ends_is_answered_and_journaled(make: 
     assert len(arrived) == 2
     kept = {entry.seed for entry in journaled(paths.journal(records_of(study)[0]))}
     assert set(arrived) <= kept
-
-
-@pytest.mark.slow
-def test_what_a_killed_process_journaled_counts_and_the_same_command_goes_on(
-    make: Make, server: StandInService, undisturbed: list[str]
-) -> None:
-    asked = len(server.bodies)
-    server.bodies.clear()
-    go_on = threading.Event()
-    given: list[int] = []
-    stuck: list[int] = []
-
-    def answer(body: dict[str, Any]) -> Any:
-        """Answer the first phase: three requests, and one again since a reply could not be used."""
-        with server.guard:
-            (given if len(server.bodies) < 5 else stuck).append(body["seed"])
-        if body["seed"] in given:
-            return as_recorded(body)
-        go_on.wait(60)
-        return None
-
-    server.answer = answer
-    study = make({"tokens": 10**6})
-    [record] = records_of(study)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-m", "parley.cli", "simulate", "small.yaml", str(record)]
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    journal = paths.journal(record)
-    # All three of the second phase wait for an answer: nothing else can be on its way when the process dies.
-    wait_until(lambda: len(stuck) >= 3 and len(journaled(journal)) >= len(given))
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    server.answer = as_recorded
-    go_on.set()
-    sent = len(server.bodies)
-    assert (len(given), sent) == (4, 7)
-    answered = {entry.seed for entry in journaled(journal)}
-    assert total(study) == len(answered) * 107
-    play_all(study)
-    assert digests(study) == undisturbed
-    assert len(server.bodies) == sent + asked - len(answered)
-    assert total(study) == asked * 107
-    assert f"{asked * 107:,} of " in str(Progress(study).look(last=True).spent)
 
 
 @pytest.mark.slow

@@ -209,15 +209,11 @@ async def _play_with_journal(study: Study, simulation: Simulation, answering: An
             played, engines = await play_simulation(simulation, answering, journal, watchers)
             for model, requests in study.requests_at_once(simulation.condition).items():
                 engines[model]["requests_at_once"] = requests
-            await off_loop(_keep, record, simulation, played, provenance(started, engines))
+            await off_loop(write_record, record, simulation, played, provenance(started, engines))
+            delete_journal(record, simulation.id)
     outcome = played.outcome
     detail = f" ({outcome.detail})" if outcome.detail else ""
     _log.info("%s%s after %d rounds", outcome.name, detail, outcome.rounds)
-
-
-def _keep(record: Path, simulation: Simulation, played: Play, made_by: Mapping[str, Any]) -> None:
-    write_record(record, simulation, played, made_by)
-    delete_journal(record, simulation.id)
 
 
 def engine_places(entries: Mapping[str, ModelEntry], endpoints: Sequence[Path]) -> "dict[str, Path | Service]":

@@ -80,11 +80,9 @@ def simulate(
         if model not in places:
             raise UsageError(f"{record}: needs an engine for {model}; name its endpoint file")
 
-    async def play(budget: "Budget | None") -> None:
-        await _play_with_journal(study, simulation, Answering(places, engine_timeout, budget), playing)
-
     with paid(study, [simulation]) as budget:
-        asyncio.run(play(budget))
+        answering = Answering(places, engine_timeout, budget)
+        asyncio.run(_play_with_journal(study, simulation, answering, playing))
 
 
 def simulate_shard(
@@ -110,7 +108,6 @@ def simulate_shard(
     with logged_to(Hearing(_write_own_log)):
         failed = asyncio.run(_play_shard(study, missing, exit_with, playing))
     if failed:
-        _log.info("%d of %d simulations failed", len(failed), len(missing))
         more = f"{len(failed)} of {len(missing)} simulations failed, the first of them: " if len(failed) > 1 else ""
         raise type(failed[0])(f"{more}{failed[0]}")
 

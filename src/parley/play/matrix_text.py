@@ -147,11 +147,7 @@ def _tables(timeline: Timeline, round_name: str, width: int) -> list[Table]:
 def _words(cell: TimelineCell | None, labels: Sequence[str], signs: Mapping[str, str]) -> str:
     """Return what stands in a cell, marks last."""
     text = _clean((cell.text or cell.state)[:200]) if cell else ""
-    if WAITING in labels:
-        return f"{text} {signs[WAITING]}".strip()
-    failed = FAILED in labels
-    tail = "".join(signs.get(each, "") for each in labels if each != FAILED and not (failed and each == AGAIN))
-    return (f"{signs[FAILED]} {text}".strip() if failed else text) + tail
+    return text + "".join(signs.get(label, "") for label in labels)
 
 
 def _style(cell: TimelineCell | None, labels: Sequence[str], colors: Mapping[str, str]) -> Style:

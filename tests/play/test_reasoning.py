@@ -7,8 +7,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from parley.errors import BudgetError
 from parley.play.record import read_record, read_summary
 from parley.play.replay import replay
+from parley.play.spending import spending_line
 from parley.report.explorer.game import recorded_attempts
 from parley.report.explorer.selection import ShownFile
 from parley.study import Study
@@ -103,3 +105,15 @@ def test_a_code_fence_comes_off_before_a_reply_is_read(make: Make, server: Stand
         record.unlink()
     assert len(identities) == len(plain) == 2
     assert any(failure is None for failure, *_ in plain["```json\n{}\n```"])
+
+
+@pytest.mark.slow
+def test_reasoning_is_in_the_budget_before_and_after(make: Make, server: StandInService) -> None:
+    # A request can use some 3,000 tokens without reasoning.
+    study = make({"reasoning_tokens": 50_000}, budget={"tokens": 40_000})
+    with pytest.raises(BudgetError, match=r"the next request may use 5[0-9],[0-9]{3} tokens"):
+        play_all(study)
+    assert server.bodies == []
+    study = make({"reasoning_tokens": 50_000}, budget={"tokens": 400_000})
+    play_all(study)
+    assert spending_line(study) == f"budget: {137 * len(server.bodies):,} of 400,000 tokens spent"

@@ -168,7 +168,7 @@ REFUSED: list[tuple[str, str, str]] = [
     ("1", "silence: agent_9", "unknown agent or role"),
     ("1", "say: {seat: agent_1, value: many}", "cannot say this in round 1, propose"),
     ("1", "{silence: agent_1, silence_once: agent_1}", "is one change"),
-    ("1", "{", "write none"),
+    ("1", "{", "must be a mapping"),
 ]
 
 

@@ -2,12 +2,10 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, AsyncExitStack, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, AsyncExitStack, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
-
-import yaml
 
 from parley.engine.supervisor import temporary_engine
 from parley.errors import RecordError, UsageError
@@ -26,7 +24,7 @@ from parley.study.condition import Simulation
 from parley.study.load import study_of
 from parley.study.prompt_sent import PromptSent
 from parley.text import one_line
-from parley.text.yamlfile import yaml_text
+from parley.text.yamlfile import plain, yaml_text
 
 _LONGEST_TEXT = 300  # characters of a text
 
@@ -267,19 +265,13 @@ def study_of_record(
         "fork": {
             "of": str(record.absolute()),
             "at": [int(each) if each.isdecimal() else each for each in at],
-            "change": [_written(text) for text in changes],
+            "change": [plain(text) for text in changes],
             "repeats": repeats,
         },
     }
     study = study_of("fork", wanted, models)
     check_parents(study)
     return study
-
-
-def _written(text: str) -> Any:
-    with suppress(yaml.YAMLError):
-        return yaml.safe_load(text)
-    raise UsageError(f"--change {one_line(text, 60)}: write none, or KEY: VALUE as in 'silence: byzantine'")
 
 
 def play_forks(study: Study, endpoints: Sequence[Path], engine_timeout: float) -> Iterator[tuple[Simulation, Play]]:

@@ -27,7 +27,6 @@ from parley.imports.games import (
     MISSING,
     NO_GAME,
     PAYOFFS,
-    SEATS,
     TWICE,
     UNASKED,
     Defect,
@@ -37,7 +36,6 @@ from parley.play.record import provenance, write_record
 from parley.play.record_store import read_own, write_conditions
 from parley.play.replay import Key, replay_replies
 from parley.play.runner import Play
-from parley.policies import said_name
 from parley.policies.kinds import IMPORTED, ChosenPolicy, ImportedGames
 from parley.study import Study, load_study
 from parley.study.condition import Simulation
@@ -127,12 +125,6 @@ def _defects(game: ImportedGame, play: Play, missing: Sequence[Key]) -> Iterator
         yield Defect(UNASKED, game.file, f"round {number}: {phase} of {agent}; {len(unasked)} in all")
     yield from _payoffs(game, play)
     yield from _ended(game, play)
-    for entry in (given.entry for given in game.replies):
-        seat = said_name(game.agents[entry.agent].model) if entry.agent in game.agents else None
-        if entry.served_model and seat and entry.served_model != seat:
-            told = f"round {entry.round}: {entry.agent} is {entry.served_model}, and {seat} before"
-            yield Defect(SEATS, game.file, told)
-            return
 
 
 def _ended(game: ImportedGame, play: Play) -> Iterator[Defect]:

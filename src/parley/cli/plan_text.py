@@ -1,15 +1,14 @@
-"""What `parley plan` prints, as lines of text or as JSON values."""
+"""What `parley plan` prints."""
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
 
 from parley import paths
 from parley.analysis.forks import without_effect
-from parley.analysis.made_by import ESTIMATED, PER_AGENT, SCRIPTED, UNKNOWN, Cost, Costs, played
+from parley.analysis.made_by import ESTIMATED, PER_AGENT, SCRIPTED, UNKNOWN, Costs, played
 from parley.analysis.planning import Planned, plan_table, planned, total_cost
 from parley.analysis.registration import registered_lines
 from parley.analysis.simulations import simulation_row
@@ -47,19 +46,6 @@ class Plan:
         rows = pd.DataFrame([simulation_row(*each) for each in self._own])
         yield from registered_lines(rows, self._study) if self._own else ()
 
-    def values(self) -> dict[str, Any]:
-        """Return the table of the questions, and what the whole study takes; None is not known."""
-        cost, known = total_cost(self._study.conditions, self._costs)
-        most, _ = total_cost(self._study.conditions, self._costs, at_most=True)
-        return {
-            "study": self._study.name,
-            "questions": self._table,
-            "takes": _takes(cost),
-            "takes_at_most": _takes(most),
-            "known_from": known,
-            "too_long": list(map(asdict, self._too_long)),
-        }
-
     def lines(self) -> Iterator[str]:
         """Yield all of it as text."""
         yield from _questions(self._plans, self._table) if self._plans else ["no question is declared"]
@@ -73,10 +59,6 @@ class Plan:
                 f"as long as they may be); change {REMEDIES['prompt_too_long']}, or max_tokens"
             )
         yield ""
-
-
-def _takes(cost: Cost) -> dict[str, float | None]:
-    return {part: None if math.isnan(value) else value for part in _PARTS for value in [getattr(cost, part)]}
 
 
 def _questions(plans: list[Planned], found: pd.DataFrame) -> Iterator[str]:

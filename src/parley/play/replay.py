@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from parley.errors import RecordError, UsageError
-from parley.games.base import Game, scripted_roles
+from parley.games.base import Game
 from parley.games.playing import playing, readings
 from parley.play.journal import Entry
 from parley.play.record import Summary, read_record, read_trace
@@ -127,18 +127,7 @@ def replay(path: Path) -> Replayed:
 def play_recorded(summary: Summary, game: Game, entries: list[Entry], watchers: Sequence[Watcher] = ()) -> Play:
     """Play a fresh game with the recorded replies; raises RecordError where the game asks something else."""
     recorded = RecordedPolicy(entries)
-    try:
-        return play(summary.simulation["id"], game, {seat.name: recorded for seat in game.seats}, watchers=watchers)
-    except RecordError as error:
-        described = [summary.simulation, *summary.simulation["groups"]]
-        hashes = {sha for each in described for sha in each.get("prompt_digests", {}).values()}
-        scripted, sent = scripted_roles(game.seats), {(seat.prompt, seat.role) for seat in game.seats}
-        now = [game.prompts.digests(prompt, [role], game.parameters, scripted) for prompt, role in sent]
-        if hashes in (set(), {sha for digests in now for sha in digests.values()}):
-            raise
-        raise RecordError(
-            f"{error} (with other prompts than this version has; use the release that made it)"
-        ) from None
+    return play(summary.simulation["id"], game, {seat.name: recorded for seat in game.seats}, watchers=watchers)
 
 
 def _difference(summary: Summary, entries: list[Entry], trace: list[dict[str, Any]], again: Play) -> str | None:

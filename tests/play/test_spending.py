@@ -278,18 +278,6 @@ def test_a_service_that_does_not_tell_what_was_used_is_counted_at_most(make: Mak
     assert f" {most:,} of 10,000 tokens spent" in str(caught.value)
 
 
-@pytest.mark.slow
-def test_a_game_that_is_watched_is_paid_too(make: Make, server: StandInService, parley: Parley) -> None:
-    study = make({"tokens": 10**6})
-    assert parley("play", "small.yaml").status == 0
-    assert server.bodies
-    assert total(study) == 0, "it is recorded nowhere"
-    make({"tokens": 10})
-    refused = parley("play", "small.yaml")
-    assert refused.status == 1
-    assert refused.err.startswith("parley: the budget of small is spent: ")
-
-
 def test_the_key_is_in_no_file_and_no_message_of_a_run_that_waits_and_stops(
     make: Make, server: StandInService, parley: Parley
 ) -> None:

@@ -12,7 +12,7 @@ from parley.progress.follow import Progress
 from parley.progress.screen import Screen, status, watch
 from parley.progress.state import PLAY, RUN
 from support.records import write_events
-from support.studies import StudyFactory, play_all
+from support.studies import StudyFactory
 
 
 class Closed(io.StringIO):
@@ -68,10 +68,3 @@ def test_status_tells_what_is_done_and_what_is_to_do(study_factory: StudyFactory
         "▶ playing   ✗ tables   · figures   · report   · view",
     ]
     assert not Path("results/small/tables").exists()
-
-
-def test_status_counts_records_of_former_conditions_and_seeds(study_factory: StudyFactory) -> None:
-    study = study_factory({"n": [3, 4]}, seeds=2)
-    play_all(study)
-    fewer = study_factory({"n": 3}, seeds=1)
-    assert list(status(fewer))[1] == "3 records of former configurations; parley prune small.yaml lists them"

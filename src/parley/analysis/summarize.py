@@ -37,12 +37,11 @@ _LIMITS = ("rate", "low", "high")
 _log = logging.getLogger(__name__)
 
 
-def summarize(study: Study, strict: bool = False, processes: int = 1) -> pd.DataFrame:
+def summarize(study: Study, processes: int = 1) -> pd.DataFrame:
     """Write the tables and metrics of what is played of a study, and return the table of its conditions.
 
     So many processes read the records. Damaged records are named and left out; the column `left_out` counts them, and
-    `planned` all that the study asks for. Raises RecordError as `read_records` if none can be used, or, with `strict`,
-    any cannot.
+    `planned` all that the study asks for. Raises RecordError as `read_records`.
     """
     study = played_part(study)
     first = study.shown
@@ -50,7 +49,7 @@ def summarize(study: Study, strict: bool = False, processes: int = 1) -> pd.Data
     def take(from_traces: FromTraces) -> None:
         write_turns(first, from_traces.read(partial(turn_piece, first), processes))
 
-    records, tables = _tables(study, read_records(study, strict, processes=processes), take, strict)
+    records, tables = _tables(study, read_records(study, processes), take)
     conditions = tables["conditions"]
     for name, table in tables.items():
         write_table(table, study, name)
@@ -80,7 +79,7 @@ def make_tables(study: Study, records: UsableRecords) -> dict[str, pd.DataFrame]
 
 
 def _tables(
-    study: Study, records: UsableRecords, take: Callable[[FromTraces], object], strict: bool = False
+    study: Study, records: UsableRecords, take: Callable[[FromTraces], object]
 ) -> tuple[UsableRecords, dict[str, pd.DataFrame]]:
     """Return the records of which all could be taken from the traces, and the tables; raises as `summarize`."""
     while True:
@@ -90,7 +89,7 @@ def _tables(
             take(from_traces)
             break
         except ImpossibleTracesError as error:
-            records = records.without(error.problems, strict)
+            records = records.without(error.problems)
     played, by, game = records.shown.study, study.axes, study.game
     rows = simulation_table(games)
     every = rows if records.shown is records else simulation_table(played_games(records))

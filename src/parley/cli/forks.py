@@ -36,7 +36,7 @@ def fork(
     """Play a recorded game again up to a point, change it there, let it go on, and compare both ends.
 
     What was said before the point is taken from the record: nobody is asked for it again. What follows is asked with
-    new sampling seeds. The first fork is shown as it is played. Nothing is recorded; `fork:` in a study does that.
+    new sampling seeds. The first fork is shown from its change on. Nothing is recorded; `fork:` in a study does that.
 
     \b
     none                                       the same game again: the noise

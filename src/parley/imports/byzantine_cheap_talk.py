@@ -17,7 +17,7 @@ from parley.games.stag_hunt.game import StagHuntGame
 from parley.games.stag_hunt.parameters import PUBLISHED
 from parley.games.stag_hunt.prompts import AGAIN
 from parley.imports.games import Format, ImportedAgent, ImportedGame, reply
-from parley.play.replay import RecordedReply
+from parley.play.journal import Entry
 
 _TOPOLOGIES = {"broadcast": "complete", "ring": "ring", "star": "star"}
 _TRIALS = 20  # of the paper's runs; games of another number are a run of their own
@@ -74,7 +74,7 @@ def _word(family: str) -> str:
     return re.sub(r"[^a-z0-9.-]", "", family.lower().split()[0])
 
 
-def _replies(entry: Mapping[str, Any], name: str) -> Iterator[RecordedReply]:
+def _replies(entry: Mapping[str, Any], name: str) -> Iterator[Entry]:
     """Yield what one agent said in a phase; what their code could not read, asked twice, as it was kept, for both."""
     decision = entry["full_decisions"][name]
     reasoning, action = str(decision.get("reasoning", ""))[:_REASONING], decision.get("action")

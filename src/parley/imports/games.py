@@ -15,7 +15,6 @@ from parley.files import read_regular
 from parley.games.base import Game
 from parley.games.parameters import BYZANTINE, GameParameters
 from parley.play.journal import Entry
-from parley.play.replay import RecordedReply
 from parley.text import one_line, valid_unicode
 
 UNREADABLE, NO_GAME = "cannot be read", "not a game of this format"
@@ -59,7 +58,7 @@ class ImportedGame:
     rules: type[Game]
     parameters: Mapping[str, Any]
     agents: Mapping[str, ImportedAgent]
-    replies: Sequence[RecordedReply]
+    replies: Sequence[Entry]
     players: str
     byzantine: str
     links: Sequence[tuple[str, str]] | None = None
@@ -85,10 +84,10 @@ class ImportedGame:
         return sum(agent.role == BYZANTINE for agent in self.agents.values())
 
 
-def reply(round_number: int, phase: str, agent: str, text: str) -> RecordedReply:
+def reply(round_number: int, phase: str, agent: str, text: str) -> Entry:
     """Return the reply of an agent; what it was asked, when, and in how many tokens was not kept."""
     text = valid_unicode(text)
-    return RecordedReply(Entry(round_number, phase, agent, 0, 0, "", text, "stop", None, None, None, 0.0, 0.0))
+    return Entry(round_number, phase, agent, 0, 0, "", text, "stop", None, None, None, 0.0, 0.0)
 
 
 @dataclass(frozen=True)

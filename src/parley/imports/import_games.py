@@ -111,7 +111,7 @@ def _material(game: ImportedGame) -> Any:
 
 def _defects(game: ImportedGame, play: Play, missing: Sequence[Key]) -> Iterator[Defect]:
     """Yield what is wrong with a game of which so much is missing; whatever has one place, with the first of them."""
-    last = max((given.entry.round for given in game.replies), default=0)
+    last = max((given.round for given in game.replies), default=0)
     rounds = max((x.entry.round for x in play.exchanges), default=0)
     if last < rounds:
         yield Defect(CUT_SHORT, game.file, f"{last} of {rounds} rounds")
@@ -120,7 +120,7 @@ def _defects(game: ImportedGame, play: Play, missing: Sequence[Key]) -> Iterator
     for (number, agent), phase in sorted(lacks.items()):
         yield Defect(MISSING, game.file, f"round {number}: {agent} has no {phase}")
     asked = {x.entry.key[:3] for x in play.exchanges}
-    if unasked := sorted({given.entry.key[:3] for given in game.replies} - asked):
+    if unasked := sorted({given.key[:3] for given in game.replies} - asked):
         number, phase, agent = unasked[0]
         yield Defect(UNASKED, game.file, f"round {number}: {phase} of {agent}; {len(unasked)} in all")
     yield from _payoffs(game, play)
@@ -201,7 +201,7 @@ def import_games(name: str, path: Path, study: str) -> Imported:
     for condition, group in zip(loaded.conditions, groups, strict=True):  # the grids are one each, in this order
         for each in group:
             _write(loaded.name, Simulation(condition, each.number), each, note)
-    rounds = sum(len({given.entry.round for given in each.replies}) for each in games)
+    rounds = sum(len({given.round for given in each.replies}) for each in games)
     return Imported(loaded.file, len(games), rounds, len(groups), defects)
 
 

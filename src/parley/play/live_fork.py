@@ -14,7 +14,7 @@ from parley.play.live import Transcript, answering_for
 from parley.play.matrix_text import outcome_line
 from parley.play.record import read_record
 from parley.play.replay import replay
-from parley.play.runner import Exchange, Play, Watcher
+from parley.play.runner import Play
 from parley.play.simulate import play_simulation
 from parley.policies import GIVEN
 from parley.study import Study
@@ -51,34 +51,24 @@ def _written(text: str) -> Any:
     raise UsageError(f"--change {one_line(text, 60)}: write none, or KEY: VALUE as in 'silence: byzantine'")
 
 
-def play_forks(
-    study: Study, endpoints: Sequence[Path], engine_timeout: float, first: Sequence[Watcher] = ()
-) -> Iterator[tuple[Simulation, Play]]:
-    """Yield each fork as it was played, with engines that are started once; `first` watch the first of them."""
+def play_forks(study: Study, endpoints: Sequence[Path], engine_timeout: float) -> Iterator[tuple[Simulation, Play]]:
+    """Yield each fork as it was played, with engines that are started once."""
     simulations = list(study.simulations())
     with answering_for(study, simulations, endpoints, engine_timeout) as answering:
         for simulation in simulations:
-            yield simulation, asyncio.run(play_simulation(simulation, answering, watchers=first))[0]
-            first = ()
-
-
-class ForkTranscript(Transcript):
-    """Shows the replies of a fork that are not its recorded game's."""
-
-    def phase_over(self, exchanges: Sequence[Exchange]) -> None:
-        """Show those of a phase."""
-        super().phase_over([exchange for exchange in exchanges if exchange.entry.given != GIVEN])
+            yield simulation, asyncio.run(play_simulation(simulation, answering))[0]
 
 
 def show_forks(
     study: Study, endpoints: Sequence[Path], engine_timeout: float, reasoning: bool, show: Callable[[str], None]
 ) -> None:
-    """Play the forks of one recorded game, show the first as it is played, then how the game and each fork ended."""
+    """Play the forks of one recorded game; show the first from its change on, and how the game and each fork ended."""
     game = study.game
     recorded = replay(next(iter(study.parents))).play
     assert recorded is not None, "a game that cannot be replayed was refused"
-    transcript = ForkTranscript(show, reasoning, game.read_texts)
-    played = list(play_forks(study, endpoints, engine_timeout, [transcript]))
+    played = list(play_forks(study, endpoints, engine_timeout))
+    new = [exchange for exchange in played[0][1].exchanges if exchange.entry.given != GIVEN]
+    Transcript(show, reasoning, game.read_texts).phase_over(new)
     show(f"recorded: {outcome_line(game, recorded.outcome)}")
     ends = game.class_of(recorded.outcome.name, recorded.outcome.detail)
     for number, (simulation, play) in enumerate(played, 1):

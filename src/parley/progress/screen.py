@@ -12,11 +12,9 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from parley.play.stale_records import simulation_files
 from parley.progress.display import PlainLines, plain_line, screenful, summary
 from parley.progress.follow import Progress, Snapshot
 from parley.study import Study
-from parley.text import counted
 
 _SHARE = 0.1  # of the time, at most, goes into looking and drawing
 _DRAW_SECONDS = 0.5
@@ -108,13 +106,7 @@ class Screen:
 
 def status(study: Study) -> Iterator[str]:
     """Yield lines for a person: counts, replies, pace and time left, what was spent, problems, stages."""
-    first, *more = (line.plain for line in summary(Progress(study).look(last=True)))
-    yield first
-    current = {simulation.record(study.name) for simulation in study.simulations()}
-    former = sum(not file.is_journal and file.path not in current for file in simulation_files(study.name))
-    if former:
-        yield f"{counted(former, 'record')} of former configurations; parley prune {study.file} lists them"
-    yield from more
+    yield from (line.plain for line in summary(Progress(study).look(last=True)))
 
 
 def watch(study: Study, stream: TextIO | None = None) -> None:

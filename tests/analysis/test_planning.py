@@ -74,6 +74,11 @@ def test_two_outcomes_of_a_simulation_go_together_as_in_the_records(study_factor
     assert rates(within).correlation == pytest.approx(np.corrcoef(np.array(wins, dtype=float).T)[0, 1])
 
 
+def test_each_pair_of_values_of_a_question_takes_its_part_of_the_level(study_factory: StudyFactory) -> None:
+    study = study_factory({"n": [4, 6, 8], "seeds": 30}, questions=[ASKED | {"compare": "n", "over": []}])
+    assert level(study) == pytest.approx(0.025)
+
+
 def test_stated_rates_count_and_several_questions_share_the_level(study_factory: StudyFactory) -> None:
     questions = [{**ASKED, "expected": [0.6, 0.8]}, {**ASKED, "name": "other"}]
     study = study_factory(GRID, questions=questions)

@@ -4,7 +4,6 @@ Each is played by the rules from its replies, and compared with what it says. Th
 each record is that of one of its simulations: from there on nothing differs.
 """
 
-import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -46,7 +45,6 @@ FORMATS = {
     "byzantine-cheap-talk": byzantine_cheap_talk.FORMAT,
     "byzantine-consensus": byzantine_consensus.FORMAT,
 }
-_log = logging.getLogger(__name__)
 
 
 # What is wrong with a game
@@ -188,9 +186,7 @@ def import_games(name: str, path: Path, study: str) -> Imported:
     form = FORMATS[name]
     games, defects = check(form.read(path))
     if not games:
-        for defect in defects:
-            _log.warning("%s", defect)
-        raise UsageError(f"{path}: no game to import as {name}: all are damaged")
+        raise UsageError(f"{path}: no game to import as {name}; {defects[0]}")
     note = {"format": name, "source": form.source, "license": form.license}
     by_condition: dict[str, list[ImportedGame]] = defaultdict(list)
     for each in games:

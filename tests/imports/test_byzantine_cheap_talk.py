@@ -31,16 +31,14 @@ def read(folder: Path, content: Mapping[str, Any]) -> ImportedGame:
 
 def test_a_game_has_its_seats_roles_replies_and_payoffs(tmp_path: Path) -> None:
     game = read(tmp_path, cheap_talk(["ssh", "hhh"], adversary=3))
-    assert {name: (a.role, a.player, a.model) for name, a in game.agents.items()} == {
-        "Agent_1": ("honest", "mixtral", "org/Mixtral-1"),
-        "Agent_2": ("honest", "qwen", "org/Qwen-1"),
-        "Agent_3": ("byzantine", "betray", "org/Llama-1"),
+    assert {name: (a.role, a.player) for name, a in game.agents.items()} == {
+        "Agent_1": ("honest", "mixtral"),
+        "Agent_2": ("honest", "qwen"),
+        "Agent_3": ("byzantine", "betray"),
     }
     keys = [given.key for given in game.replies[:4]]
     assert keys == [*((1, "signal", f"Agent_{n}", 0) for n in (1, 2, 3)), (1, "act", "Agent_1", 0)]
     assert json.loads(game.replies[3].text) == {"reasoning": "so", "action": "Hunt Stag"}
-    served = [given.served_model for given in game.replies[:3]]
-    assert served == ["org/Mixtral-1", "org/Qwen-1", None]  # the last one is a rule's
     assert (game.points[1, "Agent_1"], game.points[1, "Agent_3"]) == (0, 3)
     assert (game.players, game.byzantine, game.links) == ("llama+mixtral+qwen", "betray", None)
 

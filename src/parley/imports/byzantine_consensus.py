@@ -67,7 +67,7 @@ def _game(path: Path, file: str, content: bytes, found: Mapping[str, Any]) -> Im
             "value_max": config["value_range"][1],
         },
         prompt=config["byzantine_awareness"],
-        agents={name: ImportedAgent(roles[name], player, model) for name in sorted(roles, key=by_number)},
+        agents={name: ImportedAgent(roles[name], player) for name in sorted(roles, key=by_number)},
         replies=list(_replies(log)),
         players=player,
         byzantine=player,

@@ -12,8 +12,6 @@ if STUDY.game.evidence.keeps_ledger:
             csv=str(paths.table("{study}", "ledger", ".csv")),
         log:
             str(paths.log("{study}", "ledger")),
-        benchmark:
-            str(paths.benchmark("{study}", "ledger"))
         localrule: True
         conda:
             ENVIRONMENT

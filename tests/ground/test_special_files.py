@@ -34,7 +34,6 @@ READERS = [
     ("expand study.yaml", "models.yaml"),
     ("replay special", "special"),
     ("expand gsm8k.yaml", "special.jsonl"),
-    ("expand policies.yaml", "special.yaml"),
     ("ledger verify special.jsonl", "special.jsonl"),
 ]
 
@@ -44,10 +43,9 @@ def test_a_special_file_is_refused_in_one_line(folder: Path, parley: Parley, kin
     (folder / "study.yaml").write_text(STUDY)
     (folder / "models.yaml").unlink()
     grid = {"model": "solver", "n": 3, "prompt": "improve"}
-    for kind_of, path in (("gsm8k", "special.jsonl"), ("policies", "special.yaml")):
-        problems = {"problems": {"kind": kind_of, "path": path}}
-        study = {"game": "deliberation", "parameters": problems, "grids": [grid]}
-        (folder / f"{kind_of}.yaml").write_text(yaml.safe_dump(study))
+    problems = {"problems": {"kind": "gsm8k", "path": "special.jsonl"}}
+    study = {"game": "deliberation", "parameters": problems, "grids": [grid]}
+    (folder / "gsm8k.yaml").write_text(yaml.safe_dump(study))
     for line, name in READERS:
         if kind == "a folder" and "gsm8k" in line:
             continue  # as they are published

@@ -10,7 +10,7 @@ import yaml
 from parley import paths
 from parley.errors import RecordError, UsageError
 from parley.imports.import_games import import_games
-from parley.play.forks import forked_policies
+from parley.play.forks import check_parents, forked_policies
 from parley.play.journal import Journal
 from parley.play.live_fork import play_forks, study_of_record
 from parley.play.record import read_record, read_summary
@@ -23,7 +23,7 @@ from parley.study.recorded import label
 from parley.study.study_file import Change
 from support.answering import SeedPolicy, StandInService, record_with_model
 from support.commands import Parley, one_line_error
-from support.records import forge, reply_lines, write_lines
+from support.records import cheap_talk, forge, write_cheap_talk
 from support.studies import OWN_GAME, StudyFactory, bring
 
 DRAWING = {"model": "random", "n": 4, "b": 1, "byzantine": "random"}
@@ -91,7 +91,6 @@ CHANGES = [
     "say: {seat: honest, value: 7}",
     "swap: {seat: agent_2, to: stubborn}",
     "swap: {seat: byzantine, to: honest}",
-    "prompt: none_exist",
 ]
 
 
@@ -185,9 +184,8 @@ REFUSED: list[tuple[str, str, str]] = [
     ("1", "silnce: byzantine", "did you mean 'silence'"),
     ("1", "silence: agent_9", "unknown agent or role"),
     ("1", "swap: {seat: agent_1, to: majorty}", "did you mean 'majority'"),
-    ("1", "prompt: nobody", "unknown prompt"),
     ("1", "say: {seat: agent_1, value: many}", "cannot say this in round 1, propose"),
-    ("1", "{silence: agent_1, prompt: none_exist}", "is one change"),
+    ("1", "{silence: agent_1, silence_once: agent_1}", "is one change"),
     ("1", "{", "write none"),
 ]
 
@@ -213,18 +211,14 @@ def test_by_hand_both_ends_are_shown(record: Path, parley: Parley) -> None:
     assert " of 5 forks end as the recorded game did" in silenced
 
 
-def test_a_game_that_others_played_has_forks_of_whoever_is_known(folder: Path) -> None:
-    write_lines(folder / "g.jsonl", reply_lines(["sss", "ssh", "hhh"], seed=7))
-    import_games("jsonl", folder / "g.jsonl", "theirs")
-    [record] = Path("results/theirs").rglob("seed=7.parquet")
+def test_a_game_that_others_played_has_no_forks(folder: Path) -> None:
+    write_cheap_talk(folder / "raw", 1, cheap_talk(["sss", "ssh", "hhh"]))
+    import_games("byzantine-cheap-talk", folder / "raw", "theirs")
+    [record] = Path("results/theirs").rglob("seed=*.parquet")
     with pytest.raises(UsageError, match="was played elsewhere"):
         forks_of(record, "none")
-    [(simulation, played)] = play_forks(forks_of(record, "swap: {seat: all, to: grim_trigger}", at="3"), [], 1.0)
-    # One of them hunted the hare in the second round, and so nobody hunts the stag again.
-    actions = [x.entry.text for x in played.exchanges if (x.entry.round, x.entry.phase) == (3, "act")]
-    assert len(actions) == 3
-    assert all("Hunt Hare" in action for action in actions)
-    assert simulation.seed == 7
+    with pytest.raises(RecordError, match="without its prompts"):
+        check_parents(forks_of(record, "swap: {seat: all, to: grim_trigger}", at="3"))
 
 
 @pytest.mark.promise("A fork of a service's game goes on from its journal; it asks, and verifies, only what follows.")

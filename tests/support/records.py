@@ -122,34 +122,6 @@ def write_cheap_talk(folder: Path, trial: int, content: Mapping[str, Any], chang
     return file
 
 
-def reply_lines(rounds: Sequence[str], key: str = "one", **of_game: Any) -> list[dict[str, Any]]:
-    """Return the lines of a game in the plain format; the last agent is Byzantine where `byzantine` is given."""
-    lines: list[dict[str, Any]] = []
-    for number, letters in enumerate(rounds, 1):
-        for phase in ("signal", "act"):
-            for place, letter in enumerate(letters):
-                said = {"word": "stag"} if phase == "signal" else {"action": ACTIONS[letter]}
-                line: dict[str, Any] = {
-                    **{"id": key, "round": number, "phase": phase, "agent": f"agent_{place + 1}"},
-                    "text": json.dumps({"reasoning": "so", **said}),
-                    **{"system": "You hunt.", "user": f"Round {number}: {phase}?"},
-                    **({"points": payoffs(letters)[place]} if phase == "act" else {}),
-                }
-                if number == 1 and phase == "signal":
-                    line |= {"player": f"model-{place + 1}", "model": f"org/model-{place + 1}"}
-                    if "byzantine" in of_game and place == len(letters) - 1:
-                        line["role"] = "byzantine"
-                lines.append(line)
-    lines[0] |= {"parameters": {"rounds": len(rounds)}, **of_game}
-    return lines
-
-
-def write_lines(file: Path, *games: Sequence[Mapping[str, Any]]) -> Path:
-    """Write games into a file of the plain format."""
-    file.write_text("".join(f"{json.dumps(line)}\n" for game in games for line in game), encoding="utf-8")
-    return file
-
-
 # Chains of sessions that tests make up, and what an attacker can do to them
 
 

@@ -187,26 +187,23 @@ def prune(study: "Study", yes: bool) -> None:
 
 
 @click.command("import")
-@click.argument("form", metavar="FORMAT")
+@click.argument("form", metavar="FORMAT", type=click.Choice(("byzantine-cheap-talk", "byzantine-consensus")))
 @click.argument("path", type=common.PATH)
 @click.option("--name", required=True, help="Name of the study that is made; nothing is overwritten.")
-@click.option("--keep-damaged", is_flag=True, help="Import damaged games too; their records name the damage.")
-@click.option("--source", default="", help="Where the games are from; default: what the format says.")
-@click.option("--license", "license_note", default="", help="A note on their license; default: what the format says.")
-def import_games(form: str, path: Path, name: str, keep_damaged: bool, source: str, license_note: str) -> None:
+def import_games(form: str, path: Path, name: str) -> None:
     """Make a study and records of games that somebody else's code played, so that tables and figures show them.
 
-    FORMAT is byzantine-cheap-talk, jsonl (JSON lines, one a reply), or an installed entry point of the group
-    parley.formats. The rules play each game from its replies, and payoffs must follow from its actions. What is
-    damaged is listed, counted by kind, and left out. Nothing is asked of any model.
+    FORMAT is byzantine-cheap-talk or byzantine-consensus, by whose code played them. The rules play each game from
+    its replies, and payoffs must follow from its actions. What is damaged is listed, counted by kind, and left out.
+    Nothing is asked of any model.
 
     \b
     Examples:  parley import byzantine-cheap-talk ../byzantine-cheap-talk/results --name published-games
-               parley import jsonl games.jsonl --name theirs --source "their paper" --license CC-BY-4.0
+               parley import byzantine-consensus ../byzantine_consensus_game/results --name their-games
     """
     from parley.imports.import_games import import_games as write_imports
 
-    for line in write_imports(form, path, name, keep_damaged, source, license_note).lines():
+    for line in write_imports(form, path, name).lines():
         common.say(line)
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -12,7 +12,6 @@ from parley.play.journal import Entry
 from parley.play.record import read_record
 from parley.play.replay import replay
 from parley.policies import CHANGED, FIRST_STEP, GIVEN, SILENCED, Ask, Completion, Policy
-from parley.policies.kinds import IMPORTED
 from parley.policies.reply_text import read_reply
 from parley.study import Study
 from parley.study.condition import Simulation
@@ -38,8 +37,6 @@ def forked_policies(simulation: Simulation, policies: Mapping[str, Policy]) -> d
     of_phase = [entry for entry in entries[first:] if at.is_of(entry.round, entry.phase)]
     kept = [entry for entry in of_phase if entry.agent not in changed] if change.of_messages else []
     given = {entry.key: entry for entry in [*entries[:first], *kept]}
-    if any(seat.policy.kind is IMPORTED for seat in simulation.before.seats):  # another program asked in other words
-        given = {key: replace(entry, ask="") for key, entry in given.items()}
     was_said = {entry.key[:3]: entry for entry in of_phase}  # the last attempt
     return {
         name: _Forked(policy, given, was_said, change if name in changed else Change(), at)

@@ -230,8 +230,6 @@ def provenance_warnings(made: Mapping[str, Any]) -> list[str]:
             f"imported: played elsewhere, not by Parley (format {imported['format']}; source: {imported['source']}; "
             f"license: {imported['license']})"
         )
-        if imported["defects"]:
-            warnings.append("imported: damaged games, kept on demand (--keep-damaged); their records name the damage")
     return warnings
 
 

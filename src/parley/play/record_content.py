@@ -266,7 +266,7 @@ _METADATA = _part(
         git=(dict[str, Any] | None, None),
         started=(str, ""),
         ended=(str, ""),
-        imported=(_part(format=str, source=str, license=str, file=str, sha256=str, defects=list[str]) | None, None),
+        imported=(_part(format=str, source=str, license=str, file=str, sha256=str) | None, None),
         engines=(dict[str, _ENGINE], {}),  # type: ignore[valid-type]
     ),
     rows=_part(bytes_sha256=str),

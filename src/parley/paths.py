@@ -307,6 +307,11 @@ def view_page(folder: Path) -> Path:
     return folder / "index.html"
 
 
+def benchmark(study: str, stage: str, *parts: str) -> Path:
+    """Snakemake's measurements of one job (seconds, memory)."""
+    return Path(f"{log(study, stage, *parts)}".removesuffix(".log") + ".benchmark.tsv")
+
+
 def log(study: str, stage: str, *parts: str) -> Path:
     """Log of one job."""
     return Path(f"{root().joinpath(LOGS, study, stage, *parts)}.log")

@@ -47,6 +47,7 @@ def test_no_two_paths_of_a_study_are_the_same() -> None:
         paths.report("demo"),
         paths.conditions("demo"),
         paths.log("demo", "simulate", CONDITION, "seed=7"),
+        paths.benchmark("demo", "simulate", CONDITION, "seed=7"),
     ]
     assert len(set(found)) == len(found)
     for path in found:

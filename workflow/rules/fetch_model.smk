@@ -4,6 +4,8 @@ rule fetch_model:
         marker=str(paths.model_marker("{model}", "{source}")),
     log:
         str(paths.log("models", "fetch_model", "{model}-{source}")),
+    benchmark:
+        str(paths.benchmark("models", "fetch_model", "{model}-{source}"))
     localrule: True
     conda:
         ENVIRONMENT

@@ -13,6 +13,8 @@ rule figures:
         svg=[str(paths.figure("{study}", f.name, ".svg")) for f in STUDY.figures],
     log:
         str(paths.log("{study}", "figures")),
+    benchmark:
+        str(paths.benchmark("{study}", "figures"))
     localrule: True
     conda:
         ENVIRONMENT

@@ -12,6 +12,8 @@ if STUDY.game.evidence.keeps_ledger:
             csv=str(paths.table("{study}", "ledger", ".csv")),
         log:
             str(paths.log("{study}", "ledger")),
+        benchmark:
+            str(paths.benchmark("{study}", "ledger"))
         localrule: True
         conda:
             ENVIRONMENT

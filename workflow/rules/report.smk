@@ -9,6 +9,8 @@ rule report:
         html=str(paths.report("{study}")),
     log:
         str(paths.log("{study}", "report")),
+    benchmark:
+        str(paths.benchmark("{study}", "report"))
     localrule: True
     conda:
         ENVIRONMENT

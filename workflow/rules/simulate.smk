@@ -26,6 +26,8 @@ rule simulate:
         record=str(paths.simulation("{study}", "{condition}", "{seed}")),
     log:
         str(paths.simulation_log("{study}", "{condition}", "{seed}")),
+    benchmark:
+        str(paths.benchmark("{study}", "simulate", "{condition}", "seed={seed}"))
     group:
         JOBS.group
     conda:

@@ -4,6 +4,8 @@ rule simulate_shard:
         mark=temp(touch(str(paths.mark("{study}", "played", "{engine}", RUN.token, "{shard}")))),
     log:
         str(paths.log("{study}", "simulate_shard", "{engine}", "shard={shard}")),
+    benchmark:
+        str(paths.benchmark("{study}", "simulate_shard", "{engine}", "shard={shard}"))
     priority: JOBS.shard_priority
     group:
         JOBS.group

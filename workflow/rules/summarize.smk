@@ -9,6 +9,8 @@ rule summarize:
         metrics=[str(paths.metric("{study}", c.name)) for c in STUDY.shown.conditions],
     log:
         str(paths.log("{study}", "summarize")),
+    benchmark:
+        str(paths.benchmark("{study}", "summarize"))
     localrule: True
     conda:
         ENVIRONMENT

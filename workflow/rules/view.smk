@@ -8,6 +8,8 @@ rule view:
         html=str(paths.view_page(paths.view("{study}"))),
     log:
         str(paths.log("{study}", "view")),
+    benchmark:
+        str(paths.benchmark("{study}", "view"))
     localrule: True
     conda:
         ENVIRONMENT

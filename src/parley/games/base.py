@@ -226,7 +226,7 @@ class Game(ABC, Generic[P]):
 
     @classmethod
     def arms(cls, parameters: P, agents: int) -> Mapping[str, tuple[Mapping[str, Any], int]]:
-        """Return the games that one is held against (`compare_with`), by name: other parameters, and how many agents."""
+        """Return the games that one is held against (`compare_with`), by name: parameters, and how many agents."""
         return {}
 
     @classmethod

@@ -245,9 +245,8 @@ class PaperProtocol(Protocol):
             history = "(Earlier rounds are not shown)"
         values = prompts.places(agent, number, p, history, self.this_round_text(agent, now), self.notes_text(agent))
         if phase == "propose":
-            kind = agent.seat.policy.kind
-            # A language model is offered it only by a policy that needs it: others are not told what it is for.
-            offered = p.equivocation and role == BYZANTINE and (not kind.asks_model or kind.needs == "equivocation")
+            # A language model is not offered it: it is not told what it is for.
+            offered = p.equivocation and role == BYZANTINE and not agent.seat.policy.kind.asks_model
             peers = self.links.neighbors(agent.name) if offered else None
             model = proposal_model(
                 role, p.value_min, p.value_max, p.strategy_chars, p.reasoning_chars, peers, p.values == "real"

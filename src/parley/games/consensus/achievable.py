@@ -142,44 +142,28 @@ def best_known(
     return ChosenPolicy(kind, kind.Parameters(**given)), promises
 
 
-_Choice = tuple[str, dict[str, Any], set[str]]  # the protocol, its parameters, and what is promised
-
-
-def _choose(p: ConsensusParameters, n: int, f: int, network: Network) -> _Choice:
-    if f == 0:
-        return _without_faults(p, n, network)
+def _choose(p: ConsensusParameters, n: int, f: int, network: Network) -> tuple[str, dict[str, Any], set[str]]:
+    """Return the protocol, its parameters, and what is promised."""
+    goal, rounds = p.goal, p.max_rounds
+    if f == 0:  # the smallest initial value floods the network, if everyone reaches everyone
+        steps = network.facts().diameter
+        agreed = {AGREEMENT, VALIDITY} if steps is not None and steps < rounds else set()
+        return "flood_min", {"rounds": n - 1 if steps is None else steps}, {HULL, *agreed}
     if not network.is_complete:  # who drops f values on each side of its own stays in the hull
-        return "w_msr" if p.goal.values == "real" else "trimmed_median", {"f": f}, {HULL} if f < n else set()
-    return _with_equivocation(p, n, f) if p.equivocation else _by_broadcast(p, n, f)
-
-
-def _without_faults(p: ConsensusParameters, n: int, network: Network) -> _Choice:
-    """The smallest initial value floods the network, if everyone reaches everyone."""
-    steps = network.facts().diameter
-    reached = {AGREEMENT, VALIDITY} if steps is not None and steps < p.max_rounds else set()
-    return "flood_min", {"rounds": n - 1 if steps is None else steps}, {HULL, *reached}
-
-
-def _by_broadcast(p: ConsensusParameters, n: int, f: int) -> _Choice:
-    """All hear the same, so that any rule agrees in round 2; n > 2f keeps it in the hull."""
-    hull = {HULL} if n > 2 * f else set()
-    if p.max_rounds < 2:
-        return "median", {"rounds": 1}, hull
-    valid = {VALIDITY} if hull and p.goal.validity == "hull" else set()
-    return "median", {"rounds": 1}, {AGREEMENT, *hull, *valid}
-
-
-def _with_equivocation(p: ConsensusParameters, n: int, f: int) -> _Choice:
-    goal = p.goal
+        return "w_msr" if goal.values == "real" else "trimmed_median", {"f": f}, {HULL} if f < n else set()
+    if not p.equivocation:  # all hear the same, so that any rule agrees in round 2; n > 2f keeps it in the hull
+        hull = {HULL} if n > 2 * f else set()
+        valid = {VALIDITY} if hull and goal.validity == "hull" else set()
+        return "median", {"rounds": 1}, hull if rounds < 2 else {AGREEMENT, *hull, *valid}
     if n <= 3 * f:  # none can agree without signatures
         return "dolev_strong", {"f": f}, set()
     if goal.values == "real" and goal.validity == "hull" and goal.within:
         ratio, spread = f / (n - 2 * f), float(p.value_max - p.value_min)
         needed = math.ceil(math.log(max(spread / goal.within, 1)) / math.log(1 / ratio)) + 1
-        return "msr", {"f": f}, {HULL, *({AGREEMENT, VALIDITY} if needed < p.max_rounds else ())}
+        return "msr", {"f": f}, {HULL, *({AGREEMENT, VALIDITY} if needed < rounds else ())}
     if n > 4 * f:  # phases of two rounds
-        return "phase_king", {"f": f}, {AGREEMENT} if 2 * (f + 1) < p.max_rounds else set()
-    return "dolev_strong", {"f": f}, {AGREEMENT} if f + 2 <= p.max_rounds else set()
+        return "phase_king", {"f": f}, {AGREEMENT} if 2 * (f + 1) < rounds else set()
+    return "dolev_strong", {"f": f}, {AGREEMENT} if f + 2 <= rounds else set()
 
 
 def reached(

@@ -125,7 +125,7 @@ STUDIES: Mapping[str, dict[str, Any]] = {
         {"vary": {"problems": PROBLEMS, "cot_share": [0, 1], "hears": ["neighbor"]}},
         {"b": 1, "byzantine": ["llm_persuader"], "vary": {"problems": PROBLEMS}},
         {
-            "model": ["solver", "urn", {"name": "solver", "accuracy": 0.4, "conformity": 0.9, "recognize": 0.5}],
+            "model": ["solver", {"name": "solver", "accuracy": 0.4, "conformity": 0.9, "recognize": 0.5}],
             "b": 1,
             "byzantine": ["stubborn"],
             "vary": {"problems": PROBLEMS},
@@ -141,13 +141,9 @@ STUDIES: Mapping[str, dict[str, Any]] = {
     ),
     "deliberation-alone": deliberation({"n": 1}),
     "deliberation-in-turn": deliberation({"b": 1, "vary": {"hears": ["all", "neighbor"], **FORMATS}}, order="in_turn"),
-    "deliberation-records": deliberation(
-        {"model": ["tiny", "follower"], "b": 1, "byzantine": "stubborn", "vary": {"peer_record": ["real", "drawn"]}},
-        earlier=2,
-    ),
     "deliberation-arms": deliberation(
         {"prompt": ["improve", "skeptical"], "vary": {"hears": ["nobody", "another_problem"], **FORMATS}},
-        {"model": ["solver", "urn"], "vary": {"hears": ["nobody", "another_problem"]}},
+        {"model": ["solver"], "vary": {"hears": ["nobody", "another_problem"]}},
         {"b": 1, "byzantine": ["llm_persuader", "stubborn"], "vary": {"hears": ["nobody", "another_problem"]}},
     ),
     "deliberation-apart": deliberation({"b": 1, "byzantine": "stubborn", "vary": {"topology": ["ring"]}}),
@@ -169,10 +165,10 @@ STUDIES: Mapping[str, dict[str, Any]] = {
         rules="published",
     ),
     "stag-hunt-switches": stag_hunt(
-        {"vary": {"rules": ["parley", "published"], "disclosure": ["silent"], "links_told": [True]}},
-        {"vary": {"rules": ["parley", "published"], "disclosure": ["silent"], "nudge": [True]}},
-        {"vary": {"rules": ["parley", "published"], "disclosure": ["explicit"], "hides": ["words"]}},
-        {"vary": {"rules": ["parley", "published"], "disclosure": ["silent"], "payoff_note": [True]}},
+        {"vary": {"rules": ["published"], "disclosure": ["silent"], "links_told": [True]}},
+        {"vary": {"rules": ["published"], "disclosure": ["silent"], "nudge": [True]}},
+        {"vary": {"rules": ["published"], "disclosure": ["explicit"], "hides": ["words+actions"]}},
+        {"vary": {"rules": ["published"], "disclosure": ["silent"], "payoff_note": [True]}},
         topology="ring",
     ),
 }

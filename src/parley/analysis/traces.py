@@ -208,6 +208,6 @@ class FromTraces:
 
 # The tables that games bring.
 _BROUGHT = (
-    *("measures", "thresholds", "reactions", "behaviors", "regret", "achievable"),
+    *("measures", "reactions", "behaviors", "regret", "achievable"),
     *("decisions", "decision_rates", "martingale", "equal_cost", "votes", "conformity"),
 )

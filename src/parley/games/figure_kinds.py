@@ -26,7 +26,7 @@ class FigureKind:
 KINDS: Mapping[str, FigureKind] = {
     "rates": FigureKind(
         "points:rates",
-        ("conditions", "noise"),
+        ("conditions",),
         "One panel per outcome. A point is the share of a condition's simulations that ended so, the bar its "
         "interval: points whose bars overlap may still differ, see the contrasts.",
         of="outcomes",
@@ -55,7 +55,7 @@ KINDS: Mapping[str, FigureKind] = {
     ),
     "indicators": FigureKind(
         "points:indicators",
-        ("rates", "noise"),
+        ("rates",),
         "A point is the share of simulations in which the statement holds, the bar its interval.",
         of="indicators",
     ),
@@ -72,14 +72,7 @@ KINDS: Mapping[str, FigureKind] = {
         "Two points stand side by side: what the agents reached, and what the best known protocol reached in the same "
         "seats. The gap is what was lost; where the protocol fails too, nobody is known to do better.",
     ),
-    # Of shares by a threshold that `x` names.
-    "sweep": FigureKind(
-        "curves:sweep",
-        ("thresholds",),
-        "A line is a mean share by the threshold that decides who is counted. Where lines are flat the choice of the "
-        "threshold does not matter.",
-        of="quantities",
-    ),
+    # Independent votes that first and last answers are worth.
     "votes": FigureKind(
         "points:votes",
         ("votes",),
@@ -99,15 +92,9 @@ KINDS: Mapping[str, FigureKind] = {
         "alike with it and without it.",
     ),
     "trajectories": FigureKind(
-        "single_games:trajectories",
+        "trajectories:trajectories",
         ("simulations",),
         "A line is an agent, a panel a single simulation: examples, not evidence.",
-        single=True,
-    ),
-    "timeline": FigureKind(
-        "single_games:timelines",
-        ("turns",),
-        "A row is an agent, a column a round, a panel a single simulation: examples, not evidence.",
         single=True,
     ),
 }

@@ -32,7 +32,7 @@ from parley.text.yamlfile import check_known
 
 SCRIPTED_SHARD = 500  # simulations: some seconds, so that few starts of a process keep all cores busy
 # Raised when the same records give other tables, figures or reports: what is there is made again.
-TABLES_VERSION = 27
+TABLES_VERSION = 28
 _SEED_FILE = re.compile(r"seed=(0|[1-9][0-9]{0,8})\.parquet")
 
 
@@ -273,10 +273,8 @@ class Study:
             for condition in self.conditions:
                 if seed in condition.seeds and record == paths.simulation(self.name, condition.folder, seed):
                     return Simulation(condition, seed)
-        raise UsageError(
-            f"{record}: not a simulation of {self.file}; `parley expand {self.file}` lists them "
-            "(the path's spec changes when a parameter, prompt or model does)"
-        )
+        said = "the path's spec changes when a parameter, prompt or model does"
+        raise UsageError(f"{record}: not a simulation of {self.file} ({said})")
 
 
 def _compare(conditions: Sequence[Condition], axis: str, besides: str) -> bool:

@@ -67,13 +67,13 @@ def _rows(outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Ite
 
 RIGHT, WRONG, LEADING, APART, UNREADABLE, SILENT = "right", "wrong", "leading", "apart", "unreadable", "silent"
 _NOTHING = (
-    State(UNREADABLE, "answer that could not be read", "#CC79A7", "xxx"),
-    State(SILENT, "no usable reply", "#FFFFFF", "xxx"),
+    State(UNREADABLE, "answer that could not be read", "#CC79A7"),
+    State(SILENT, "no usable reply", "#FFFFFF"),
 )
-DEFINITIVE = (State(RIGHT, "right answer", "#56B4E9", ""), State(WRONG, "wrong answer", "#E69F00", "///"), *_NOTHING)
+DEFINITIVE = (State(RIGHT, "right answer", "#56B4E9"), State(WRONG, "wrong answer", "#E69F00"), *_NOTHING)
 POLICIES = (
-    State(LEADING, "the most frequent answer", "#56B4E9", ""),
-    State(APART, "another answer", "#E69F00", "///"),
+    State(LEADING, "the most frequent answer", "#56B4E9"),
+    State(APART, "another answer", "#E69F00"),
     *_NOTHING,
 )
 
@@ -136,10 +136,6 @@ OF_TRACES = (
     Quantity("first_accuracy", "right first answers (share of all agents)", share=True),
     Quantity("last_accuracy", "right last answers (share of all agents)", share=True),
     Quantity("first_confidence", "confidence C in the first answers", share=True),
-    Quantity("followed_reliable", "answers taken over from agents with the best record", contrasted=False, share=True),
-    Quantity(
-        "followed_unreliable", "answers taken over from agents with the worst record", contrasted=False, share=True
-    ),
 )
 
 FIGURES = (
@@ -176,31 +172,14 @@ FIGURES = (
         of=("participation",),
     ),
     FigureSpec(
-        name="changes_by_turn",
-        kind="curves",
-        title="Changes of answers by turn",
-        caption="By turn, mean share of the honest agents who were right and no longer are, of those who were not and "
-        "now are, and of those who heard one answer lead against theirs and now give it.",
-        of=("right_to_wrong", "wrong_to_right", "conformity"),
-    ),
-    FigureSpec(
-        name="confidence_by_turn",
-        kind="curves",
-        title="Confidence by turn",
-        caption="Mean confidence C in the policies that would be accepted after each turn (Definition XI.5); "
-        "simulations in which none would be are left out.",
-        of=("confidence",),
-    ),
-    FigureSpec(
         name="block_size",
         kind="quantities",
         title="Size of the blocks",
-        caption="Mean size of the blocks that hold a whole deliberation (first row: Figure 3b of the paper), and the "
-        "bytes that spreading it takes, by agents, turns or what else varies. Hung deliberations have empty blocks, "
-        "which are left out.",
+        caption="Mean size of the blocks that hold a whole deliberation (Figure 3b of the paper), by agents, turns or "
+        "what else varies. Hung deliberations have empty blocks, which are left out.",
         x="n",
         lines="turns",
-        of=("block_bytes", "spread_bytes", "flood_bytes"),
+        of=("block_bytes",),
         blocks=True,
     ),
     FigureSpec(
@@ -234,10 +213,8 @@ FIGURES = (
 )
 
 
-# What they show needs problems that have a right answer, or that have none.
+# What they show needs problems that have a right answer.
 _OF_RIGHT_ANSWERS = ("accuracy_by_turn", "deliberation_gain", "effective_votes", "conformity")
-_OF_POLICIES = ("confidence_by_turn",)
-_OF_HEARD_ANSWERS = ("conformity",)
 
 
 TABLES = (
@@ -294,9 +271,9 @@ class DeliberationEvidence(Evidence[DeliberationParameters]):
         return sessions
 
     def shows(self, figure: FigureSpec, parameters: DeliberationParameters, groups: Sequence[Group]) -> bool:
-        """Return whether the figure is of right answers, or of policies, as the problems are."""
-        lacking = _OF_POLICIES if parameters.definitive else _OF_RIGHT_ANSWERS
-        return figure.name not in (*lacking, *(_OF_HEARD_ANSWERS if parameters.talk else ()))
+        """Return whether there are right answers, and heard ones, which some figures need."""
+        hidden = (*(["conformity"] if parameters.talk else []), *(() if parameters.definitive else _OF_RIGHT_ANSWERS))
+        return figure.name not in hidden
 
     def series(
         self, outcome: Mapping[str, Any], trace: Sequence[DeliberationTurn]

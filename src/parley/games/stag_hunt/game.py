@@ -223,8 +223,6 @@ class StagHuntGame(Game[StagHuntParameters]):
             return texts.published_user(text, phase.name, p, players, heard, seen, sent)
         if self._published and part == "system" and seat.role == BYZANTINE:
             return f"{text}\n{sent[texts.AIM]}"
-        if part == "user" and phase.name == "act" and p.nudge:
-            return text.replace("{reply}", f"{sent['nudge']}\n{{reply}}")
         return text
 
     def _sent_to(self, name: str) -> Mapping[str, str]:

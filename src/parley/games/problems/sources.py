@@ -16,7 +16,7 @@ from pydantic import Field, model_serializer
 from parley import paths
 from parley.errors import UsageError
 from parley.games.problems import data_sets
-from parley.games.problems.problem import VOWELS, Kind, Problem, letters, question, right_cards
+from parley.games.problems.problem import VOWELS, Kind, Problem, is_letter, letters, question, right_cards
 from parley.identity import stream
 from parley.text import one_line
 from parley.text.yamlfile import ByModel, StrictModel, models_of
@@ -287,9 +287,10 @@ class _Choices(_Stored):
         return any(problem.facts for problem in self._stored())
 
     def problem(self, seed: int) -> Problem:
-        """Return problem number `seed` of the order, its choices shuffled by the seed."""
+        """Return problem number `seed` of the order, its choices shuffled by the seed unless they could be letters."""
         problem = super().problem(seed)
-        if problem.kind != "choice" or not self.shuffle:
+        fixed = any(is_letter(option, problem.options) for option in problem.options)  # `B` as A would be two answers
+        if problem.kind != "choice" or not self.shuffle or fixed:
             return problem
         at = [int(place) for place in stream("choices", self.order, seed).permutation(len(problem.options))]
         right = at.index(letters(problem.options).index(str(problem.answer)))
@@ -315,7 +316,7 @@ class JsonLines(_Choices, _Files):
         return f"{self.kind}-{self.problems_sha256()[:6]}" + self._changed(["shuffle"])
 
     def _loaded(self) -> data_sets.ProblemSet:
-        return _load(data_sets.load_json_lines, self._file(), self.answers, self.shuffle)
+        return _load(data_sets.load_json_lines, self._file(), self.answers)
 
 
 class HiddenProfiles(_Choices):

@@ -7,6 +7,7 @@ import socket
 from pathlib import Path
 
 import pytest
+import yaml
 
 import parley as parley_package
 from parley.files import open_regular
@@ -32,7 +33,7 @@ READERS = [
     ("expand special.yaml", "special.yaml"),
     ("expand study.yaml", "models.yaml"),
     ("replay special", "special"),
-    ("problems '{kind: gsm8k, path: special.jsonl}'", "special.jsonl"),
+    ("expand gsm8k.yaml", "special.jsonl"),
     ("ledger verify special.jsonl", "special.jsonl"),
 ]
 
@@ -41,6 +42,11 @@ READERS = [
 def test_a_special_file_is_refused_in_one_line(folder: Path, parley: Parley, kind: str) -> None:
     (folder / "study.yaml").write_text(STUDY)
     (folder / "models.yaml").unlink()
+    grid = {"model": "solver", "n": 3, "prompt": "improve"}
+    for kind_of, path in (("gsm8k", "special.jsonl"), ("policies", "special.yaml")):
+        problems = {"problems": {"kind": kind_of, "path": path}}
+        study = {"game": "deliberation", "parameters": problems, "grids": [grid]}
+        (folder / f"{kind_of}.yaml").write_text(yaml.safe_dump(study))
     for line, name in READERS:
         if kind == "a folder" and "gsm8k" in line:
             continue  # as they are published
@@ -50,7 +56,7 @@ def test_a_special_file_is_refused_in_one_line(folder: Path, parley: Parley, kin
         (folder / name).rmdir() if kind == "a folder" else (folder / name).unlink()
         assert ran.status in (1, 2), line
         [said] = ran.err.splitlines()
-        assert said.startswith(f"parley: {name}: "), line
+        assert f"{name}: " in said, line
         assert any(part in said for part in ("no regular file", "no file or folder", "a folder")), said
         assert not ran.out
 

@@ -16,12 +16,7 @@ from parley.games.evidence import Quantity
 from parley.statistics.stats import Floats, mean_interval, wilson_interval, wilson_of_mean
 
 SECONDS = "seconds"  # in the table of simulations: of the whole, and with "_" and its name of each phase
-# Of a block of the ledger; what it took to spread what was said, and what it would have without hashes first.
-BLOCK_QUANTITIES = (
-    Quantity("block_bytes", "size of a block", "bytes"),
-    Quantity("spread_bytes", "spreading by hashes first", "bytes"),
-    Quantity("flood_bytes", "spreading by flooding", "bytes"),
-)
+BLOCK_QUANTITIES = (Quantity("block_bytes", "size of a block", "bytes"),)  # of the ledger
 _ROUNDING = 1e-12  # by which a share may miss 0 and 1
 
 

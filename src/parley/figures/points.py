@@ -126,13 +126,10 @@ def _with_bands(table: pd.DataFrame, bands: pd.DataFrame) -> pd.DataFrame:
 
 
 def _of_blocks(study: Study, blocks: pd.DataFrame) -> pd.DataFrame:
-    blocks, by = blocks.copy(), study.axes
-    blocks["spread_bytes"] = blocks[["announce_bytes", "request_bytes", "data_bytes"]].sum(axis=1)
     # A condition that never agreed keeps its rows: figures count what they leave out.
-    for name in map(str, blocks.columns):
-        if name.endswith("_bytes"):
-            blocks[name] = blocks[name].where(blocks["agreed"])
-    return quantity_table(blocks, by, study.game)
+    return quantity_table(
+        blocks.assign(block_bytes=blocks["block_bytes"].where(blocks["agreed"])), study.axes, study.game
+    )
 
 
 def _points(

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass, fields, replace
 from os.path import exists, lexists
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from parley import paths
@@ -50,20 +49,14 @@ def load_study(
     return _checked(file, written, models_file, recorded or {}, needs_weights)
 
 
-def study_of(
-    name: str,
-    content: Any,
-    models_file: Path | None,
-    needs_weights: bool = True,
-    unfiled: Mapping[str, ModelEntry] = MappingProxyType({}),
-) -> Study:
+def study_of(name: str, content: Any, models_file: Path | None) -> Study:
     """Return the study that a file of this name and content would be, which there is none of; raises as `load_study`.
 
-    Messages do not name the file. It may name the models `unfiled`, too, which the models file does not have.
+    Messages do not name the file.
     """
     file = Path(f"{name}.yaml")
     try:
-        return _checked(file, content, models_file, unfiled, needs_weights)
+        return _checked(file, content, models_file, {}, True)
     except (UsageError, RecordError) as error:
         raise type(error)(re.sub(rf"(?m)^{re.escape(str(file))}: ", "", str(error))) from None
 

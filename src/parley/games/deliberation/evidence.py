@@ -175,12 +175,11 @@ FIGURES = (
         name="block_size",
         kind="quantities",
         title="Size of the blocks",
-        caption="Mean size of the blocks that hold a whole deliberation (first row: Figure 3b of the paper), and the "
-        "bytes that spreading it takes, by agents, turns or what else varies. Hung deliberations have empty blocks, "
-        "which are left out.",
+        caption="Mean size of the blocks that hold a whole deliberation (Figure 3b of the paper), by agents, turns or "
+        "what else varies. Hung deliberations have empty blocks, which are left out.",
         x="n",
         lines="turns",
-        of=("block_bytes", "spread_bytes", "flood_bytes"),
+        of=("block_bytes",),
         blocks=True,
     ),
     FigureSpec(

@@ -144,18 +144,6 @@ class DeliberationGame(Game[DeliberationParameters]):
         return problem
 
     @classmethod
-    def imported_material(
-        cls, parameters: DeliberationParameters, roles: Mapping[str, str], recorded: Mapping[str, Any]
-    ) -> Any:
-        """Return the problem; raises ValueError if there is none, or one of another kind than `problems` has."""
-        problem = Problem.from_json(recorded.get("problem"))
-        if problem.kind != (kind := parameters.problems.problem_kind):
-            raise ValueError(
-                f"problem {problem.id}: is of the kind {problem.kind}, and parameters.problems has {kind}"
-            )
-        return problem.as_json()
-
-    @classmethod
     def arms(cls, parameters: DeliberationParameters, agents: int) -> Mapping[str, tuple[Mapping[str, Any], int]]:
         """Return the arms of a game whose agents talk: the same without others, or what its replies could be besides.
 

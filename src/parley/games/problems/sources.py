@@ -196,20 +196,16 @@ class _Stored(_Source):
         raise NotImplementedError
 
     def _stored(self) -> Sequence[Problem]:
-        loaded = self._loaded()
+        loaded, where = self._loaded(), getattr(self, "path", None) or self.kind
         if self.sha256 not in (None, loaded.sha256):
             raise UsageError(
-                f"{self._place}: not the problems that the study names (their SHA-256 is {loaded.sha256[:12]}..., not "
+                f"{where}: not the problems that the study names (their SHA-256 is {loaded.sha256[:12]}..., not "
                 f"{str(self.sha256)[:12]}...); get those, or change sha256"
             )
         if len(loaded.problems) < (self.first or 1):
             remedy = f"lower first ({self.first:,})" if loaded.problems else "add some, or take others of the file"
-            raise UsageError(f"{self._place}: {len(loaded.problems):,} problems; {remedy}")
+            raise UsageError(f"{where}: {len(loaded.problems):,} problems; {remedy}")
         return loaded.problems
-
-    @property
-    def _place(self) -> str:
-        return self.kind
 
 
 class _Files(_Stored):
@@ -230,10 +226,6 @@ class _Files(_Stored):
         if self.sha256 is None or (self.path is not None and os.path.exists(self._at())):
             super().check()
 
-    @property
-    def _place(self) -> str:
-        return self.path or self.kind
-
     def _at(self) -> Path:
         """Return where the files are; raises UsageError if there are none, as in a source read from a record."""
         if self.path is None:
@@ -243,7 +235,8 @@ class _Files(_Stored):
     def _file(self) -> Path:
         if not os.path.exists(path := self._at()):
             raise UsageError(
-                f"{one_line(self._place, 300)}: no such file or folder; relative paths start at the folder of results/"
+                f"{one_line(str(self.path), 300)}: no such file or folder; relative paths start at the folder of "
+                "results/"
             )
         return path
 
@@ -342,11 +335,6 @@ class HiddenBench(_Choices, _Files):
     )
 
     _answers: ClassVar[Kind] = "choice"
-
-    @property
-    def has_facts(self) -> bool:
-        """Whether any of the problems has facts: all have, also where the file is missed only when it is played."""
-        return True
 
     def _loaded(self) -> data_sets.ProblemSet:
         return _load(data_sets.load_hidden_bench, self._file(), self.agents)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from parley.games.parameters import BYZANTINE, ROLES
 from parley.games.prompts import Phase, Prompts, fill, for_roles
-from parley.games.stag_hunt.parameters import ALL, HARE, PUBLISHED, STAG, YOU, Action, SeenRound, StagHuntParameters
+from parley.games.stag_hunt.parameters import ALL, HARE, PUBLISHED, STAG, Action, SeenRound, StagHuntParameters
 from parley.policies import Ask
 from parley.text import by_number
 
@@ -202,23 +202,9 @@ def published_user(
     return text
 
 
-def published_places(name: str, others: Sequence[str], hub: str) -> dict[str, object]:
-    """Return what stands for the player of this name, who sees these `others`; `hub` is "" where there is no star."""
-    return {
-        "player_id": by_number(name)[-1],
-        "neighbors": ", ".join(others),
-        "hub_name": agent_name(hub) if hub else "",
-    }
-
-
 def asked_again(ask: Ask, texts: Mapping[str, str]) -> Ask:
     """Return the repeated question for a reply that could not be used, with a reminder of its form (A.7)."""
     return replace(ask, phase=ask.phase + AGAIN, user=f"{ask.user}\n\n{texts[f'{PUBLISHED}_own_again_{ask.phase}']}")
-
-
-def shown_as(labels: Mapping[str, str], me: str) -> Mapping[str, str]:
-    """Return how prompts call those whom the view calls by `labels`: the player `me` itself by its own name."""
-    return {label: agent_name(me) if label == YOU else label for label in labels.values()}
 
 
 def visibility(me: str, players: int, heard: int, hub: str) -> str:

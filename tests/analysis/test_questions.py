@@ -282,18 +282,14 @@ GRIDS = [
     {"model": "solver", "n": None, "honest": 7, "b": 0, "prompt": "improve", "vary": {"turns": [0]}},
 ]
 FIRST, LAST = "first_majority_correct_honest", "last_majority_correct_honest"
-BETWEEN = {
-    "first": {"outcome": FIRST, "where": {"n": 7}},
-    "second": {"outcome": LAST, "where": {"n": 3}},
-}
 # By n and seed, whether the first majority was right, and the last.
 RIGHT = {3: ("1000000000", "1111111100"), 7: ("1111000000", "1111000000")}
 
 
-def test_two_outcomes_of_the_same_simulations_and_two_sides_are_one_family(study_factory: StudyFactory) -> None:
+def test_two_outcomes_of_the_same_simulations_are_paired_by_simulation(study_factory: StudyFactory) -> None:
     questions = [
         {"name": "turn", "outcomes": [FIRST, LAST], "where": {"n": 3}, "smallest": 0.2},
-        {"name": "compute", "compare": BETWEEN, "smallest": 0.2},
+        {"name": "alone", "outcomes": [FIRST, LAST], "where": {"n": 7}, "smallest": 0.2},
     ]
     parameters = {"problems": "arithmetic"}
     study = study_factory(*GRIDS, game="deliberation", parameters=parameters, seeds=10, questions=questions)
@@ -304,19 +300,14 @@ def test_two_outcomes_of_the_same_simulations_and_two_sides_are_one_family(study
         answer = None if (axes["n"], seed) == (3, 9) else last
         played.append({**axes, "seed": seed, "outcome": "agreed", FIRST: first, LAST: answer})
     table = question_table(pd.DataFrame(played), study)
-    turn, compute = table.to_dict("records")
+    turn, alone = table.to_dict("records")
     counts = "pairs only_first only_second both"
     # Seed 9 has no last answer. Of the other nine: 0 in both, 1 to 7 only in the last, 8 in none.
     assert cells(turn, counts) == [9, 0, 7, 1]
     assert cells(turn, "low high") == pytest.approx([float(x) for x in paired_difference(1, 0, 7, 1)])
     assert cells(turn, "what axis from to") == [f"{FIRST} -> {LAST}", "", "", ""]
-    # Seven first answers against the last of three: 0 to 3 in both, 4 to 7 only in the last of three.
-    assert cells(compute, counts) == [9, 0, 4, 4]
-    assert cells(compute, "value_from value_to") == pytest.approx([4 / 9, 8 / 9])
-    assert cells(compute, "axis from to") == ["n, turns", "n=7, turns=0", "n=3, turns=1"]
-    ps = [float(mcnemar(0, 7)), float(mcnemar(0, 4))]
-    assert table["p"].tolist() == pytest.approx(ps)
-    assert table["p_holm"].tolist() == pytest.approx([2 * ps[0], ps[1]])
+    assert cells(alone, counts) == [10, 0, 0, 4]
+    assert table["p_holm"].tolist() == pytest.approx([2 * float(mcnemar(0, 7)), 1])
     assert table["answer"].tolist()[0] == "differs"
 
 

@@ -166,9 +166,9 @@ def test_games_played_elsewhere_keep_their_license_and_without_one_that_is_said(
 
 def test_own_code_brings_what_it_imports_from_its_folder_and_no_more(home: Path) -> None:
     files = {
-        "mine_rules.py": "import json, numpy, parley, mine_texts\nfrom mine_pack.part import one\n",
+        "mine_rules.py": "import json, numpy, parley\nfrom .mine_pack.part import one\n",
         "mine_pack/__init__.py": "from . import part\n",
-        "mine_pack/part.py": "import mine_rules\nfrom mine_last import x\n",
+        "mine_pack/part.py": "from .. import mine_rules\nfrom ..mine_last import x\n",
         "mine_pack/words.txt": "word",
         "mine_pack/.hidden.txt": "secret",
         "mine_last.py": "",

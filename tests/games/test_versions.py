@@ -56,7 +56,7 @@ NETWORKS: list[Any] = [
     {"kind": "random_regular", "degree": 3},
 ]
 PROBLEMS: list[Any] = ["arithmetic", "wason", "policies"]
-FILTERS: list[Any] = [{"trim": 1}, {"median_of_rounds": 2}, {"reputation": 1}, {"scored": 1}]
+FILTERS: list[Any] = [{"trim": 1}, {"reputation": 1}, {"scored": 1}]
 
 
 def study_of(
@@ -71,7 +71,6 @@ deliberation = partial(study_of, "deliberation", "improve", {"turns": 2, "stop_w
 stag_hunt = partial(study_of, "stag_hunt", "plain", {"rounds": 4})
 GOAL: dict[str, Any] = {"values": "real", "agree_within": 1.5, "validity": "hull"}
 STUDIES: Mapping[str, dict[str, Any]] = {
-    "framings": consensus({"prompt": ["neutral", "adversary", "cooperative", "competitive"]}),
     "goal": consensus({"b": 1, "prompt": ["may_exist", "none_exist"], "vary": FORMATS}, **GOAL),
     "consensus": consensus(
         {"prompt": ["may_exist", "none_exist"], "vary": FORMATS},
@@ -111,8 +110,8 @@ STUDIES: Mapping[str, dict[str, Any]] = {
         justification_chars=4000,
     ),
     "consensus-filtered": consensus(
-        {"b": 1, "byzantine": "random", "vary": {"filter": FILTERS, "filter_told": [False, True]}},
-        {"vary": {"filter": FILTERS[3:], **FORMATS, "rules": ["paper", "published_code"]}},
+        {"b": 1, "byzantine": "random", "vary": {"filter": FILTERS}},
+        {"vary": {"filter": FILTERS[2:], **FORMATS, "rules": ["paper", "published_code"]}},
         {"model": "majority", "b": 1, "byzantine": "random", "vary": {"filter": FILTERS}},
     ),
     "swarms": consensus(

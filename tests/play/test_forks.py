@@ -91,7 +91,6 @@ CHANGES = [
     "say: {seat: honest, value: 7}",
     "swap: {seat: agent_2, to: stubborn}",
     "swap: {seat: byzantine, to: honest}",
-    "prompt: none_exist",
 ]
 
 
@@ -185,9 +184,8 @@ REFUSED: list[tuple[str, str, str]] = [
     ("1", "silnce: byzantine", "did you mean 'silence'"),
     ("1", "silence: agent_9", "unknown agent or role"),
     ("1", "swap: {seat: agent_1, to: majorty}", "did you mean 'majority'"),
-    ("1", "prompt: nobody", "unknown prompt"),
     ("1", "say: {seat: agent_1, value: many}", "cannot say this in round 1, propose"),
-    ("1", "{silence: agent_1, prompt: none_exist}", "is one change"),
+    ("1", "{silence: agent_1, silence_once: agent_1}", "is one change"),
     ("1", "{", "write none"),
 ]
 

@@ -16,7 +16,7 @@ from parley.cli.common import ENDPOINTS, MODELS_FILE, PATH, TIMEOUT
     multiple=True,
     required=True,
     metavar="CHANGE",
-    help="none, silence, silence_once, say, swap or prompt, as in a study; may be repeated.",
+    help="none, silence, silence_once, say or swap, as in a study; may be repeated.",
 )
 @click.option("--repeats", default=5, show_default=True, type=click.IntRange(1, 100), help="Forks of each change.")
 @click.option("--reasoning", is_flag=True, help="Print the texts too, private notes included.")
@@ -44,7 +44,6 @@ def fork(
     'silence_once: AGENT'                      the same for one phase; what others say in it stays
     'say: {seat: AGENT, value: 7}'             other fields of its reply there; or text: the whole reply
     'swap: {seat: byzantine, to: majority}'    who plays from there on: a policy, a model, or a role (honest)
-    'prompt: NAME'                             another prompt from there on
 
     \b
     Examples:  parley fork seed=3.parquet --at 2 --change 'silence: byzantine'

@@ -27,7 +27,7 @@ from parley.play.record_store import read_own, write_conditions
 from parley.play.runner import Play, Watcher, all_of, play_async
 from parley.policies import Policy
 from parley.policies.kinds import ScriptedPolicy
-from parley.policies.own_code import ended_if_it_hangs, load_plugin
+from parley.policies.own_code import load_plugin
 from parley.study import Study
 from parley.study.condition import Player, Simulation
 from parley.text import Hearing, every, limited_logger, log_line, logged_to, own_log
@@ -83,8 +83,7 @@ def simulate(
             raise UsageError(f"{record}: needs an engine for {model}; name its endpoint file")
 
     async def play(budget: "Budget | None") -> None:
-        async with ended_if_it_hangs():
-            await _play_with_journal(study, simulation, Answering(places, engine_timeout, budget), playing)
+        await _play_with_journal(study, simulation, Answering(places, engine_timeout, budget), playing)
 
     with paid(study, [simulation]) as budget:
         asyncio.run(play(budget))
@@ -160,17 +159,17 @@ async def _play_shard(
         _log.info("%d of %d played", done - len(failed), len(simulations), extra=seldom)
 
     with paid(study, simulations) as budget:
-        async with ended_if_it_hangs():
-            games = asyncio.ensure_future(all_of(map(play, simulations)))
-            try:
-                while not (await asyncio.wait([games], timeout=_POLL_SECONDS))[0]:
-                    if exit_with is not None and not psutil.pid_exists(exit_with):
-                        gone = "the workflow that started this process has ended; run its command again to go on"
-                        raise ParleyError(gone)
-                await games
-            finally:
-                games.cancel()
-                await asyncio.wait([games])
+        games = asyncio.ensure_future(all_of(map(play, simulations)))
+        try:
+            while not (await asyncio.wait([games], timeout=_POLL_SECONDS))[0]:
+                if exit_with is not None and not psutil.pid_exists(exit_with):
+                    raise ParleyError(
+                        "the workflow that started this process has ended; run its command again to go on"
+                    )
+            await games
+        finally:
+            games.cancel()
+            await asyncio.wait([games])
     return failed
 
 

@@ -1,12 +1,12 @@
 """What is shown of the deliberation game: measures, indicators, quantities and figures (after the paper's VIII)."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from parley.games.deliberation.decisions import effect_of_talking, last_panel
+from parley.games.deliberation.decisions import last_panel
 from parley.games.deliberation.parameters import (
     TALK,
     DeliberationParameters,
@@ -67,13 +67,13 @@ def _rows(outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Ite
 
 RIGHT, WRONG, LEADING, APART, UNREADABLE, SILENT = "right", "wrong", "leading", "apart", "unreadable", "silent"
 _NOTHING = (
-    State(UNREADABLE, "answer that could not be read", "#CC79A7", "xxx"),
-    State(SILENT, "no usable reply", "#FFFFFF", "xxx"),
+    State(UNREADABLE, "answer that could not be read", "#CC79A7"),
+    State(SILENT, "no usable reply", "#FFFFFF"),
 )
-DEFINITIVE = (State(RIGHT, "right answer", "#56B4E9", ""), State(WRONG, "wrong answer", "#E69F00", "///"), *_NOTHING)
+DEFINITIVE = (State(RIGHT, "right answer", "#56B4E9"), State(WRONG, "wrong answer", "#E69F00"), *_NOTHING)
 POLICIES = (
-    State(LEADING, "the most frequent answer", "#56B4E9", ""),
-    State(APART, "another answer", "#E69F00", "///"),
+    State(LEADING, "the most frequent answer", "#56B4E9"),
+    State(APART, "another answer", "#E69F00"),
     *_NOTHING,
 )
 
@@ -218,6 +218,7 @@ _OF_RIGHT_ANSWERS = ("accuracy_by_turn", "deliberation_gain", "effective_votes",
 
 
 TABLES = (
+    TableSpec("measures", "parley.games.deliberation.talking:TalkingMeasures", OF_TRACES),
     TableSpec("decisions", "parley.games.deliberation.talking:Decisions"),
     TableSpec("martingale", "parley.games.deliberation.talking:Martingale"),
     TableSpec(
@@ -236,7 +237,7 @@ TABLES = (
 )
 
 
-class DeliberationEvidence(Evidence[DeliberationParameters, DeliberationTurn]):
+class DeliberationEvidence(Evidence[DeliberationParameters]):
     """What the deliberation game shows, and what it gives the ledger."""
 
     columns = GameColumns.read(Path(__file__).with_name("columns.yaml"), _rows)
@@ -245,7 +246,6 @@ class DeliberationEvidence(Evidence[DeliberationParameters, DeliberationTurn]):
     measures = MEASURES
     indicators = INDICATORS
     quantities = QUANTITIES
-    of_traces = OF_TRACES
     tables = TABLES
     paired_by = ("problem",)
     round_name = "turn"
@@ -312,17 +312,6 @@ class DeliberationEvidence(Evidence[DeliberationParameters, DeliberationTurn]):
             results={entry["round"]: _result(entry) for entry in trace},
             results_label="honest agents in the largest agreement",
         )
-
-    def measured(
-        self,
-        parameters: DeliberationParameters,
-        outcome: Mapping[str, Any],
-        honest: Collection[str],
-        trace: Sequence[DeliberationTurn],
-    ) -> Mapping[str, Any]:
-        """Return what talking changed in the answers of the last panel."""
-        changed = effect_of_talking(outcome["metrics"]["right_answer"], honest, trace)
-        return {**changed, "first_confidence": last_panel(trace)[0]["measures"]["confidence"]}
 
     def of_agents(
         self, metrics: Mapping[str, Any], trace: Sequence[DeliberationTurn]

@@ -11,7 +11,7 @@ from math import comb, floor
 from typing import Any
 
 from parley.errors import UsageError
-from parley.games.base import Game, Outcome, Paper, threat_class
+from parley.games.base import Game, Outcome, Paper
 from parley.games.deliberation import decisions
 from parley.games.deliberation.evidence import DeliberationEvidence
 from parley.games.deliberation.parameters import (
@@ -173,11 +173,6 @@ class DeliberationGame(Game[DeliberationParameters]):
             if parameters.definitive
             else {decisions.GRADED, decisions.HUNG}
         )
-
-    @classmethod
-    def threat_model(cls, parameters: DeliberationParameters, groups: Sequence[Group]) -> str:
-        """Return "paper" with malicious agents, whom Definition XI.3 allows in any number and of any kind."""
-        return threat_class(groups)
 
     # One deliberation
 

@@ -19,7 +19,7 @@ from parley.games.problems import data_sets
 from parley.games.problems.problem import VOWELS, Kind, Problem, is_letter, letters, question, right_cards
 from parley.identity import stream
 from parley.text import one_line
-from parley.text.yamlfile import ByModel, StrictModel, models_of
+from parley.text.yamlfile import ByModel, StrictModel
 
 if TYPE_CHECKING:
     import numpy as np
@@ -95,10 +95,6 @@ class _Source(StrictModel):
     def _made(self, problem_id: str, rng: "np.random.Generator") -> Problem:
         """Return the problem with this id, drawn with `rng`."""
         raise NotImplementedError
-
-    def problems_sha256(self) -> str | None:
-        """Return the SHA-256 of the problems as they are in files; None for generated ones. Raises UsageError."""
-        return None
 
 
 class Arithmetic(_Source):
@@ -181,15 +177,11 @@ class _Stored(_Source):
         order = _order(self.order, len(problems))
         return problems[order[seed % (self.first or len(problems))]]
 
-    def problems_sha256(self) -> str:
-        """Return the SHA-256 of the problems; loads them unless the study names them. Raises UsageError."""
-        return self.sha256 or self._loaded().sha256
-
     @model_serializer(mode="plain")
     def _identity(self) -> dict[str, Any]:
-        """Return what can change a result: no path, but what is there."""
+        """Return what can change a result: no path, but what is there, loaded unless the study names it."""
         kept = {name: getattr(self, name) for name in type(self).model_fields if name not in ("path", "sha256")}
-        return {**kept, "sha256": self.problems_sha256()}
+        return {**kept, "sha256": self.sha256 or self._loaded().sha256}
 
     def _loaded(self) -> data_sets.ProblemSet:
         """Return the problems of the files, loaded once; raises UsageError."""
@@ -199,8 +191,8 @@ class _Stored(_Source):
         loaded, where = self._loaded(), getattr(self, "path", None) or self.kind
         if self.sha256 not in (None, loaded.sha256):
             raise UsageError(
-                f"{where}: not the problems that the study names (their SHA-256 is {loaded.sha256[:12]}..., not "
-                f"{str(self.sha256)[:12]}...); get those, or change sha256"
+                f"{where}: not the problems that the study names (their SHA-256 is {loaded.sha256}); get those, or "
+                "change sha256"
             )
         if len(loaded.problems) < (self.first or 1):
             remedy = f"lower first ({self.first:,})" if loaded.problems else "add some, or take others of the file"
@@ -306,7 +298,7 @@ class JsonLines(_Choices, _Files):
 
     @property
     def _name(self) -> str:
-        return f"{self.kind}-{self.problems_sha256()[:6]}" + self._changed(["shuffle"])
+        return f"{self.kind}-{(self.sha256 or self._loaded().sha256)[:6]}" + self._changed(["shuffle"])
 
     def _loaded(self) -> data_sets.ProblemSet:
         return _load(data_sets.load_json_lines, self._file(), self.answers)
@@ -369,7 +361,6 @@ def _order(seed: int, size: int) -> tuple[int, ...]:
 
 
 _Kind = Arithmetic | Wason | Gsm8k | Delidata | JsonLines | HiddenProfiles | HiddenBench | Policies
-KINDS = models_of(_Kind)
 # Alone stand those that need no path.
 ProblemSource = Annotated[
     _Kind, ByModel("problems", alone=Literal["arithmetic", "wason", "hidden_profiles", "policies"])

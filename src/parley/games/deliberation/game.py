@@ -174,8 +174,6 @@ class DeliberationGame(Game[DeliberationParameters]):
             else {decisions.GRADED, decisions.HUNG}
         )
 
-    # One deliberation
-
     def _drawn_panel(self) -> Sequence[str]:
         """Draw who deliberates, one of them honest at least; none twice: a hung problem goes on (Definition XI.2)."""
         names = list(self._seats)

@@ -78,9 +78,6 @@ def _json_lines(path: Path, model: type[_Model]) -> Iterator[tuple[str, _Model]]
             yield where, validated(model, row, where)
 
 
-# Problems of one's own, and ours in the same form
-
-
 OUR_POLICIES = Path(__file__).parent / "policies.jsonl"
 OUR_PROFILES = Path(__file__).parent / "hidden_profiles.jsonl"
 Answers = Literal["number", "choice", "policies"]
@@ -109,9 +106,6 @@ def load_json_lines(path: Path, answers: Answers) -> ProblemSet:
         parts = {"question": row.question, "answer": right, "options": options, "facts": tuple(row.facts)}
         problems.append(_problem(where, id=name, kind=answers, **parts))
     return ProblemSet(tuple(problems))
-
-
-# HiddenBench
 
 
 class _Task(BaseModel):
@@ -144,9 +138,6 @@ def load_hidden_bench(path: Path, agents: int | None) -> ProblemSet:
     return ProblemSet(tuple(problems))
 
 
-# GSM8K
-
-
 _ANNOTATION = re.compile(r"<<[^<>\n]*>>")
 _ANSWER = re.compile(r"####([^\n#]*)\s*\Z")
 
@@ -165,9 +156,6 @@ def load_gsm8k(file: Path, split: str) -> ProblemSet:
         right = read_number(stated[1]) if stated else None
         problems.append(_problem(where, id=f"gsm8k-{split}-{number}", kind="number", question=asked, answer=right))
     return ProblemSet(tuple(problems))
-
-
-# DeliData
 
 
 def load_delidata(folder: Path) -> ProblemSet:

@@ -159,8 +159,6 @@ class StagHuntGame(Game[StagHuntParameters]):
         kinds = [group.policy.kind for group in groups if group.role == BYZANTINE and group.count]
         return sorted({"asks a model" if kind.asks_model else kind.beyond for kind in kinds} - {""})
 
-    # What a player is asked, and what it sees
-
     def _watched(self, name: str) -> Sequence[str]:
         """Return whose actions a player sees besides its own: its neighbors, then others whom it sees act."""
         neighbors = self._links.neighbors(name)
@@ -244,8 +242,6 @@ class StagHuntGame(Game[StagHuntParameters]):
                 )
                 self._history[name][phase].append((seen, texts.round_text(seen, points, self._called.get(name, {}))))
 
-    # What a round comes to
-
     def _close(
         self,
         number: int,
@@ -282,8 +278,6 @@ class StagHuntGame(Game[StagHuntParameters]):
             done["neighbors"] = links["neighbors"]
         self.rounds.append(done)
         self._remember(done)
-
-    # How it ended
 
     def _outcome(self) -> Outcome:
         honest, rounds, count = self.honest, self.rounds, counted(self.rounds)

@@ -77,7 +77,11 @@ def test_a_time_limit_is_replayed_with_the_recorded_times(study_factory: StudyFa
 
 @pytest.mark.slow
 def test_conditions_about_other_problems_are_no_pairs(study_factory: StudyFactory) -> None:
-    grid = {**SOLVERS, "b": 0, "vary": {"problems": ["arithmetic", "wason"], "turns": [1, 2]}}
+    grid = {
+        **SOLVERS,
+        "b": 0,
+        "vary": {"problems": ["arithmetic", {"kind": "arithmetic", "order": 1}], "turns": [1, 2]},
+    }
     study = study_factory(grid, game="deliberation", seeds=4)
     table = read_table(summarized(study).name, "contrasts")
     rates = table[table["kind"] == "indicator"]

@@ -16,16 +16,13 @@ from pydantic import Field, model_serializer
 from parley import paths
 from parley.errors import UsageError
 from parley.games.problems import data_sets
-from parley.games.problems.problem import VOWELS, Kind, Problem, is_letter, letters, question, right_cards
+from parley.games.problems.problem import Kind, Problem, is_letter, letters
 from parley.identity import stream
 from parley.text import one_line
 from parley.text.yamlfile import ByModel, StrictModel
 
 if TYPE_CHECKING:
     import numpy as np
-
-_CONSONANTS = "BCDFGHJKLMNPQRSTVWXZ"
-_EVEN, _ODD = "2468", "3579"  # no 0 and no 1, which look like letters
 
 
 class _Source(StrictModel):
@@ -137,22 +134,6 @@ class Arithmetic(_Source):
                     term, sign = operand, -1 if operation == "-" else 1
             text += f" {operation} {operand}"
         return Problem(problem_id, "number", f"What is {text}?", str(total + sign * term))
-
-
-class Wason(_Source):
-    """The Wason card problem with generated cards."""
-
-    kind: Literal["wason"] = "wason"
-    version: Literal[1] = Field(default=1, description="Of the generator; other problems have another version.")
-
-    _answers: ClassVar[Kind] = "cards"
-
-    def _made(self, problem_id: str, rng: "np.random.Generator") -> Problem:
-        """Return a problem with one vowel, one consonant, one even and one odd digit, in any order."""
-        kinds = (VOWELS, _CONSONANTS, _EVEN, _ODD)
-        drawn = [kind[int(rng.integers(len(kind)))] for kind in kinds]
-        cards = tuple(drawn[index] for index in rng.permutation(len(drawn)))
-        return Problem(problem_id, "cards", question(cards), right_cards(cards), cards)
 
 
 class _Stored(_Source):
@@ -360,8 +341,6 @@ def _order(seed: int, size: int) -> tuple[int, ...]:
     return tuple(int(place) for place in stream("problem order", seed).permutation(size))
 
 
-_Kind = Arithmetic | Wason | Gsm8k | Delidata | JsonLines | HiddenProfiles | HiddenBench | Policies
+_Kind = Arithmetic | Gsm8k | Delidata | JsonLines | HiddenProfiles | HiddenBench | Policies
 # Alone stand those that need no path.
-ProblemSource = Annotated[
-    _Kind, ByModel("problems", alone=Literal["arithmetic", "wason", "hidden_profiles", "policies"])
-]
+ProblemSource = Annotated[_Kind, ByModel("problems", alone=Literal["arithmetic", "hidden_profiles", "policies"])]

@@ -92,6 +92,23 @@ def test_blind_players_detect_nothing_and_those_who_look_do(study_factory: Study
     assert list(table["p_holm"].dropna()) == pytest.approx(list(expected), rel=1e-9)  # both are rounded
 
 
+@pytest.mark.slow
+def test_a_condition_without_counterpart_says_so(study_factory: StudyFactory) -> None:
+    grids = [
+        {"model": "grim_trigger", "n": 4, "b": 1},
+        {"model": "tit_for_tat", "n": 4, "b": 1},
+        {"model": "tit_for_tat", "n": 3, "b": 0},  # as many that are no adversary
+    ]
+    played(study_factory, *grids, rounds=6, from_round=3, seeds=3)
+    table = read_table("small", "reactions").set_index(["model", "what"]).sort_index()
+    assert set(table.loc["tit_for_tat", "without"].str.contains("n=3")) == {True}
+    row = table.loc[("grim_trigger", "detected")]
+    assert (row["without"], row["simulations"], row["value"], row["pairs"]) == ("none", 3, 1, 0)
+    assert row[["value_with", "value_without", "difference", "low", "high", "p"]].isna().all()
+    found = table.loc[("tit_for_tat", "detected")]
+    assert (found["pairs"], found["difference"]) == (3, 1)
+
+
 def test_agents_are_matched_by_name_and_else_by_what_plays_them() -> None:
     own = {"agent_1": "a", "agent_3": "b"}
     assert _same_agents(own, {"agent_1": "a", "agent_2": "b", "agent_3": "b"}) == {n: n for n in own}

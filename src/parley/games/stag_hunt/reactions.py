@@ -140,14 +140,18 @@ def reaction_samples(own: Games, calm: Games, values: Reacted, keys: _Values) ->
 
 
 def without_adversary(condition: Any, conditions: Sequence[Any]) -> Any:
-    """Return the condition with b = 0 that is like this one in all else, or in all but the seat; None if none is.
+    """Return the condition with b = 0 that is like this one in all else; None if there is none.
 
-    What plays the adversary does not matter.
+    Else in all else but n, which then counts as many fewer; else in all but where the adversary sits. What plays the
+    adversary does not matter.
     """
     calm = [each for each in conditions if not each.axes["b"]]
+    as_many, fewer = int(condition.axes["n"]), int(condition.axes["n"]) - int(condition.axes["b"])
     for skipped in (set(), {_SEAT}):
-        if found := next((each for each in calm if _alike(each, skipped) == _alike(condition, skipped)), None):
-            return found
+        for n in (as_many, fewer):
+            alike = _alike(condition, skipped) | {"n": n}
+            if found := next((each for each in calm if _alike(each, skipped) == alike), None):
+                return found
     return None
 
 

@@ -1,4 +1,4 @@
-"""`parley prompts`: what one agent is sent in a condition of a study, or of a game with default parameters.
+"""`parley prompts`: what one agent is sent in a condition of a study.
 
 The game is played with a seed up to what is asked for. Scripted agents answer as they do; for models, and code of the
 user's own, the first scripted policy of the game that anyone may be played by answers.

@@ -35,7 +35,6 @@ from parley.study import Study, load_study
 from parley.study.condition import SCRIPTED
 from parley.study.frozen import write_frozen
 from support.playing import scripted
-from support.records import edit
 from support.studies import StudyFactory, study_of
 
 pytestmark = pytest.mark.promise("Forks of games whose answer is known give it, from the study to the table.")
@@ -121,23 +120,23 @@ def test_unchanged_forks_of_deterministic_agents_differ_in_nothing(oscillating: 
 
 
 def test_a_change_without_unchanged_forks_has_rates_and_no_effect(study_factory: StudyFactory) -> None:
-    # Agents that draw values read no prompt. A recorded game ends as recorded, its forks need not: that is no effect.
+    # The same rule in its place changes nothing. A recorded game ends as recorded, its forks need not: no effect.
     study = study_factory({"model": "random", "n": 3}, seeds=16, parameters={"max_rounds": 4, "value_max": 1})
     simulate_shard(study, SCRIPTED, 0)
-    nothing = {"prompt": "none_exist"}
+    nothing = {"swap": {"seat": "all", "to": "random"}}
     found = forked(at=[1], change=[nothing], repeats=3)
-    row = effect(found["forks"], "1", "prompt-none_exist", "as_parent")
+    row = effect(found["forks"], "1", "swap-all-random", "as_parent")
     assert (row["parents"], row["repeats"]) == (16, 3)
     assert 0.2 < row["value_to"] < 0.8
     unknown = found["forks"][["base", "value_from", "difference", "low", "high", "p", "p_holm", "noise"]]
     assert unknown.isin(["", np.nan]).all(axis=None)
     assert found["influences"][["influence", "low", "p", "p_holm", "no_return"]].isna().all(axis=None)
     study = load_study(Path("forks.yaml"))
-    assert any("prompt-none_exist: add `none`" in line for line in Plan(study, None).lines())
+    assert any("swap-all-random: add `none`" in line for line in Plan(study, None).lines())
     figures(study)
     assert "not played" in report(study).read_text().partition('id="forks"')[2]
     found = forked(at=[1], change=["none", nothing], repeats=3)
-    row = effect(found["forks"], "1", "prompt-none_exist", "as_parent")
+    row = effect(found["forks"], "1", "swap-all-random", "as_parent")
     assert (row["base"], row["parents"]) == ("none", 16)
     assert row["p"] > 0.05
     assert not without_effect(load_study(Path("forks.yaml")))
@@ -251,24 +250,11 @@ def test_one_betrayal_is_the_cause_and_no_other_message(study_factory: StudyFact
     assert caused[["round", "phase", "agent", "influence"]].to_numpy().tolist() == [[2, "act", betrayer, 1]]
     assert len(found[found["change"].str.startswith("silence_once")]) == 4 * 2 * 4
     assert caused["p_holm"].tolist() == [1]  # two of 2 against none of 2, over 32 messages
-    # The explorer shows the recorded game, what the table says of its messages, and a fork without each.
-    shown = select(load_study(Path("forks.yaml")), {}, 10_000)
-    index = index_content(shown, [part_rows(part) for part in shown.parts])
-    [(game, *message, repeats, fork, size, low, high)] = [row for row in index["influences"] if row[6]]
-    assert (message, repeats, [size, low, high]) == (
-        [betrayer, 2, "act"],
-        2,
-        caused[["influence", "low", "high"]].iloc[0].round(4).tolist(),
-    )
-    rows = index["simulations"]
-    assert (rows["id"][game], rows["parent"][fork]) == (simulation.id, game)
-    assert rows["outcome"][fork] != rows["outcome"][game]
-    # It says nothing where it lacks what a message is held against.
-    shown = select(load_study(Path("forks.yaml")), {"change": f"silence_once-{betrayer}"}, 10_000)
-    assert not index_content(shown, [part_rows(part) for part in shown.parts])["influences"]
-    shown = select(load_study(Path("forks.yaml")), {}, 10_000)
-    edit(simulation.record("small"), lambda replies: replies.pop())
-    assert not index_content(shown, [part_rows(part) for part in shown.parts])["influences"]
+    # The explorer shows the recorded game beside its forks.
+    shown = select(load_study(Path("forks.yaml")), 10_000)
+    rows = index_content(shown, [part_rows(part) for part in shown.parts])["simulations"]
+    game = rows["id"].index(simulation.id)
+    assert {rows["parent"][place] for place in range(len(rows["id"])) if place != game} == {game}
 
 
 def test_what_was_betrayed_cannot_be_saved_from_the_next_round_on(study_factory: StudyFactory) -> None:

@@ -38,30 +38,22 @@ def test_questions_are_planned_and_the_table_goes_with_the_last(parley: Parley, 
     assert not made.exists()
 
 
-def test_two_outcomes_and_two_sides_are_planned_and_frozen(parley: Parley, study_factory: StudyFactory) -> None:
-    sides: dict[str, Any] = {
-        "first": {"where": {"n": 4, "prompt": "may_exist"}},
-        "second": {"where": {"n": 6, "prompt": "none_exist"}},
-    }
+def test_two_outcomes_are_planned_and_frozen(parley: Parley, study_factory: StudyFactory) -> None:
     within = {"name": "within", "outcomes": ["premature_stop", "valid_consensus"], "over": ["n", "prompt"]}
-    between = {"name": "between", "outcome": "valid_consensus", "compare": sides}
-    questions = [question | {"smallest": 0.2} for question in (within, between)]
-    study_factory(GRID, questions=questions)
+    study_factory(GRID, questions=[within | {"smallest": 0.2}])
     path, when = parley("plan", "small.yaml", "--freeze").out.splitlines()
     assert path == "small.frozen.md"
     assert when.startswith("frozen before the first of 100 games: ")
     lines = parley("plan", "small.yaml").out.splitlines()
     assert lines[1].startswith("within    premature_stop -> valid_consensus")
-    assert lines[2].startswith("between   n=4, prompt=may_exist -> n=6, prompt=none_exist  1 x 25")
     assert lines[-1].endswith("the study is as it was frozen")
     frozen = Path("small.frozen.md").read_text()
     asked = "Is “valid consensus” as frequent as “premature stop” in the same games? Over all values of n, prompt."
     assert f"1. **within**: {asked}" in frozen
     assert "--force" in one_line_error(parley("plan", "small.yaml", "--freeze"), 2)
     assert parley("plan", "small.yaml", "--freeze", "--force").status == 0
-    sides["second"]["where"]["n"] = 4
-    study_factory(GRID, questions=questions)
-    assert parley("plan", "small.yaml").out.splitlines()[-1].endswith("questions changed: between")
+    study_factory(GRID, questions=[within | {"smallest": 0.1}])
+    assert parley("plan", "small.yaml").out.splitlines()[-1].endswith("1 question changed: within")
 
 
 @pytest.mark.slow
@@ -73,7 +65,6 @@ def test_records_of_the_study_and_of_another_are_a_pilot(parley: Parley, study_f
     study_factory(GRID, questions=[ASKED])
     for name, told in (
         ("other", "rate of 50 pairs; correlation of 50 pairs"),
-        ("other", "50 pairs leave its power between "),
         ("unplayed", "pairs independent: no pilot"),
         ("larger", "pairs independent: no pilot"),
     ):

@@ -54,7 +54,7 @@ def test_what_is_in_no_study_exits_2(parley: Parley, study_factory: StudyFactory
         ("small.yaml --where n=3 --where n=4", "--where n=4: n is 3"),
         ("small.yaml --where size=3", "small.yaml: 'size': unknown axis"),
         ("small.yaml --where byzantine=random", "byzantine: has one value in this study"),
-        ("small.yaml --role nobody", "role nobody in the conditions that fit; choose one of: honest, byzantine"),
+        ("small.yaml --role nobody", "--role: 'nobody': unknown role; choose one of: honest, byzantine"),
         ("small.yaml --phase chat", "choose one of: propose, vote"),
         ("small.yaml --against n=4 --part user", "--part: not used with --against"),
         ("small.yaml --times 2", "--times: not used without --try"),

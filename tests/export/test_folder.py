@@ -23,13 +23,14 @@ from parley.export import export, folder
 from parley.export.data_card import NO_LICENSE
 from parley.files import mark_done
 from parley.games.registry import GAMES
+from parley.imports.byzantine_cheap_talk import FORMAT
 from parley.imports.import_games import import_games
 from parley.study import Study, load_study
 from parley.study.frozen import write_frozen
 from parley.study.own_prompts import write_templates
 from support import REPOSITORY
 from support.pages import with_pictures
-from support.records import reply_lines, write_lines
+from support.records import cheap_talk, write_cheap_talk
 from support.studies import make_study
 
 pytestmark = [
@@ -149,12 +150,12 @@ def test_its_readme_is_a_data_card(home: Path) -> None:
 
 
 def test_games_played_elsewhere_keep_their_license_and_without_one_that_is_said(home: Path) -> None:
-    lines = write_lines(Path("games.jsonl"), reply_lines(["ss", "hh"], game="stag_hunt"))
-    import_games("jsonl", lines, "theirs", False, "their paper", "CC-BY-NC-4.0")
+    write_cheap_talk(Path("raw"), 1, cheap_talk(["ss", "hh"]))
+    import_games("byzantine-cheap-talk", Path("raw"), "theirs")
     called("summarize", "theirs")
     text = (exported(load_study(Path("config/theirs.yaml"))) / "README.md").read_text()
-    assert DatasetCard(text).data.license == "cc-by-nc-4.0"
-    assert "their paper (license: CC-BY-NC-4.0)" in text
+    assert DatasetCard(text).data.license == "other"
+    assert f"{FORMAT.source} (license: {FORMAT.license})" in text
     own = make_study(GRIDS)
     card = DatasetCard((exported(own) / "README.md").read_text())
     assert (card.data.license, f"License: {NO_LICENSE}" in card.text) == ("other", True)
@@ -165,9 +166,9 @@ def test_games_played_elsewhere_keep_their_license_and_without_one_that_is_said(
 
 def test_own_code_brings_what_it_imports_from_its_folder_and_no_more(home: Path) -> None:
     files = {
-        "mine_rules.py": "import json, numpy, parley, mine_texts\nfrom mine_pack.part import one\n",
+        "mine_rules.py": "import json, numpy, parley\nfrom .mine_pack.part import one\n",
         "mine_pack/__init__.py": "from . import part\n",
-        "mine_pack/part.py": "import mine_rules\nfrom mine_last import x\n",
+        "mine_pack/part.py": "from .. import mine_rules\nfrom ..mine_last import x\n",
         "mine_pack/words.txt": "word",
         "mine_pack/.hidden.txt": "secret",
         "mine_last.py": "",

@@ -34,7 +34,6 @@ READERS = [
     ("expand study.yaml", "models.yaml"),
     ("replay special", "special"),
     ("expand gsm8k.yaml", "special.jsonl"),
-    ("expand policies.yaml", "special.yaml"),
     ("ledger verify special.jsonl", "special.jsonl"),
 ]
 
@@ -44,10 +43,9 @@ def test_a_special_file_is_refused_in_one_line(folder: Path, parley: Parley, kin
     (folder / "study.yaml").write_text(STUDY)
     (folder / "models.yaml").unlink()
     grid = {"model": "solver", "n": 3, "prompt": "improve"}
-    for kind_of, path in (("gsm8k", "special.jsonl"), ("policies", "special.yaml")):
-        problems = {"problems": {"kind": kind_of, "path": path}}
-        study = {"game": "deliberation", "parameters": problems, "grids": [grid]}
-        (folder / f"{kind_of}.yaml").write_text(yaml.safe_dump(study))
+    problems = {"problems": {"kind": "gsm8k", "path": "special.jsonl"}}
+    study = {"game": "deliberation", "parameters": problems, "grids": [grid]}
+    (folder / "gsm8k.yaml").write_text(yaml.safe_dump(study))
     for line, name in READERS:
         if kind == "a folder" and "gsm8k" in line:
             continue  # as they are published
@@ -75,9 +73,10 @@ BY_THEMSELVES = {
     **dict.fromkeys(("columns.py", "cli/studies.py", "study/frozen.py"), "files of the package"),
     **dict.fromkeys(("report/html.py", "report/explorer/site.py"), "files of the package"),
     **dict.fromkeys(("engine/gguf_files.py", "engine/weights.py", "engine/server.py"), "prepared models"),
-    **dict.fromkeys(("engine/hardware.py", "engine/supervisor.py"), "the system's files, a folder made for it alone"),
+    **dict.fromkeys(("engine/hardware.py", "engine/kept.py"), "the system's files"),
+    "engine/supervisor.py": "a folder made for it alone",
     **dict.fromkeys(("export/__init__.py", "export/folder.py"), "a folder that it makes"),
-    **dict.fromkeys(("imports/import_games.py", "workflow/command.py"), "a study file just written, dvc.yaml"),
+    "imports/import_games.py": "a study file just written",
     **dict.fromkeys(("play/stale_records.py", "workflow/run.py"), "folders of .pruned, and of marks"),
     "play/parquet.py": "bytes in memory",
     "files.py": "everything else",

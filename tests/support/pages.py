@@ -129,7 +129,6 @@ def study_index(seeds: int, **changes: Any) -> dict[str, Any]:
             {"name": "prompt", "label": "prompt", "values": ["plain"]},
         ],
         "outcomes": [dict(outcome) for outcome in OUTCOMES],
-        "indicators": [{"name": "fast", "label": "agreed fast", "values": [place % 2 == 0 for place in range(total)]}],
         "conditions": [
             {
                 "id": f"{place:04d}",
@@ -140,7 +139,6 @@ def study_index(seeds: int, **changes: Any) -> dict[str, Any]:
             for place, liars in enumerate(LIARS)
         ],
         "simulations": columns,
-        "influences": [[0, "agent_4", 3, "say", 5, total - seeds, size, -0.1, 0.9] for size in (0.2, 0.6)],
     } | changes
 
 
@@ -209,9 +207,8 @@ def _game(columns: Mapping[str, Any], place: int, liars: int, texts: _Texts) -> 
         "results": {str(ROUNDS[-1]): "stop"},
         "results_label": "vote",
         "framed_label": "liars",
-        # Agent 2 of seed 1 did not hear something hostile, and heard another value of agent 4.
-        "unheard": [[1, 2, [[texts.number(HOSTILE), None], [texts.number("agent_4: 9"), texts.number("20")]]]]
-        * (seed == 1),
+        # Agent 2 of seed 1 did not hear something hostile, nor agent 4.
+        "unheard": [[1, 2, [texts.number(HOSTILE), texts.number("agent_4: 9")]]] * (seed == 1),
         "attempts": attempts,
     }
 
@@ -271,7 +268,7 @@ def index_of(html: str) -> Json:
 
 def data_of(study: Study) -> list[Json]:
     """Return the simulations of a study as the data files have them, with texts in place of numbers."""
-    shown = select(study, {}, 1000)
+    shown = select(study, 1000)
     return [game for part in shown.parts for game in games_of(part_content(part))]
 
 
@@ -293,8 +290,7 @@ def games_of(content: Json) -> list[Json]:
             (names[agent], number): (state, text(said), marks) for agent, number, state, said, marks in game["cells"]
         }
         game["unheard"] = {
-            (names[agent], number): [tuple(text(part) or "" for part in pair) for pair in pairs]
-            for agent, number, pairs in game["unheard"]
+            (names[agent], number): [text(each) for each in said] for agent, number, said in game["unheard"]
         }
         rows = [dict(zip(ATTEMPT, row, strict=True)) for row in game["attempts"]]
         for row in rows:
@@ -308,4 +304,4 @@ def games_of(content: Json) -> list[Json]:
 
 def written(study: Study, most: int = 1000) -> Path:
     """Write the explorer of a study into its folder, and return the folder."""
-    return write_view(select(study, {}, most), paths.view(study.name)).parent
+    return write_view(select(study, most)).parent

@@ -85,12 +85,12 @@ def all_quantities(names: Iterable[str], game: type[Game]) -> list[Quantity]:
     own = {quantity.name for quantity in game.evidence.quantities}
     blocks = [quantity for quantity in BLOCK_QUANTITIES if quantity.name in set(names) - own]
     times = [name for name in dict.fromkeys(names) if name not in own]
-    apart = [each for each in game.evidence.of_traces if not each.contrasted]  # `rounds` tells the others
+    apart = [each for each in game.evidence.about("measures") if not each.contrasted]  # `rounds` tells the others
     phases = [name.removeprefix(f"{SECONDS}_") for name in times if name.startswith(f"{SECONDS}_")]
     whole = [Quantity(SECONDS, "wall time", "s")] if SECONDS in times else []
     return [
         *game.evidence.quantities,
-        *(quantity for quantity in (*game.evidence.about("measures"), *apart) if quantity.name in times),
+        *(quantity for quantity in apart if quantity.name in times),
         *whole,
         *(Quantity(f"{SECONDS}_{phase}", f"time of the phase {phase}", "s") for phase in phases),
         *blocks,

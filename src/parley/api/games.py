@@ -17,7 +17,7 @@ from parley.api.frames import attempt_frame, attempts_of
 from parley.engine.models import load_models
 from parley.engine.weights import check_source
 from parley.errors import UsageError
-from parley.play.live import play_once, transcript_lines
+from parley.play.live import Transcript, play_once
 from parley.play.matrix_text import ending, outcome_line
 from parley.play.record import Summary, read_trace
 from parley.play.record_content import attempt_rows
@@ -210,7 +210,8 @@ class Played(Shown):
         Round 1, propose
         """
         decisive = self._simulation.condition.game.read_texts
-        lines = transcript_lines(self._play.exchanges, reasoning, decisive)
+        lines: list[str] = []
+        Transcript(lines.append, reasoning, decisive).phase_over(self._play.exchanges)
         return "\n".join([*lines, outcome_line(self._simulation.condition.game, self.outcome)])
 
     def _facts(self) -> dict[str, str]:

@@ -16,10 +16,9 @@ from parley.cli.common import ENDPOINTS, MODELS_FILE, PATH, TIMEOUT
     multiple=True,
     required=True,
     metavar="CHANGE",
-    help="none, silence, silence_once, say, swap or prompt, as in a study; may be repeated.",
+    help="none, silence, silence_once, say or swap, as in a study; may be repeated.",
 )
 @click.option("--repeats", default=5, show_default=True, type=click.IntRange(1, 100), help="Forks of each change.")
-@click.option("--same-seeds", is_flag=True, help="Sample with the seeds of the record, not with new ones; once.")
 @click.option("--reasoning", is_flag=True, help="Print the texts too, private notes included.")
 @MODELS_FILE
 @ENDPOINTS
@@ -29,7 +28,6 @@ def fork(
     at: str,
     changes: tuple[str, ...],
     repeats: int,
-    same_seeds: bool,
     reasoning: bool,
     models: Path,
     endpoints: tuple[Path, ...],
@@ -46,22 +44,17 @@ def fork(
     'silence_once: AGENT'                      the same for one phase; what others say in it stays
     'say: {seat: AGENT, value: 7}'             other fields of its reply there; or text: the whole reply
     'swap: {seat: byzantine, to: majority}'    who plays from there on: a policy, a model, or a role (honest)
-    'prompt: NAME'                             another prompt from there on
 
     \b
     Examples:  parley fork seed=3.parquet --at 2 --change 'silence: byzantine'
                parley fork seed=3.parquet --at 2:vote --change 'say: {seat: agent_1, decision: stop}' --repeats 1
-               parley fork seed=3.parquet --at 1 --change none --same-seeds
     """
     from parley.play.forks import forks_line
-    from parley.play.live_fork import ForkTranscript, end_lines, play_forks, recorded_play, study_of_record
+    from parley.play.live_fork import show_forks, study_of_record
 
-    study = study_of_record(record, [at], changes, 1 if same_seeds else repeats, models, anew=not same_seeds)
+    study = study_of_record(record, [at], changes, repeats, models)
     click.echo(forks_line(study))
-    shown = ForkTranscript(click.echo, reasoning, study.game.read_texts)
-    played = list(play_forks(study, endpoints, engine_timeout, [shown]))
-    for line in end_lines(study.game, recorded_play(study), played):
-        click.echo(line)
+    show_forks(study, endpoints, engine_timeout, reasoning, click.echo)
 
 
 COMMANDS = (fork,)

@@ -168,7 +168,7 @@ def _filled(template: str, **names: str) -> str:
 def prune(study: "Study", yes: bool) -> None:
     """List, or take away, the records and journals of former configurations of a study.
 
-    They go to results/STUDY/.pruned, from where the next `prune --yes` after 30 days deletes them. Only a record or a
+    They go to results/STUDY/.pruned, and stay there until you delete them. Only a record or a
     journal of Parley that lies where its own identity says is taken, and none that is being played. Of two study files
     of one name, which share a folder of results, only the one under config/ is taken.
 
@@ -187,26 +187,23 @@ def prune(study: "Study", yes: bool) -> None:
 
 
 @click.command("import")
-@click.argument("form", metavar="FORMAT")
+@click.argument("form", metavar="FORMAT", type=click.Choice(("byzantine-cheap-talk", "byzantine-consensus")))
 @click.argument("path", type=common.PATH)
 @click.option("--name", required=True, help="Name of the study that is made; nothing is overwritten.")
-@click.option("--keep-damaged", is_flag=True, help="Import damaged games too; their records name the damage.")
-@click.option("--source", default="", help="Where the games are from; default: what the format says.")
-@click.option("--license", "license_note", default="", help="A note on their license; default: what the format says.")
-def import_games(form: str, path: Path, name: str, keep_damaged: bool, source: str, license_note: str) -> None:
+def import_games(form: str, path: Path, name: str) -> None:
     """Make a study and records of games that somebody else's code played, so that tables and figures show them.
 
-    FORMAT is byzantine-cheap-talk, jsonl (JSON lines, one a reply), or an installed entry point of the group
-    parley.formats. The rules play each game from its replies, and payoffs must follow from its actions. What is
-    damaged is listed, counted by kind, and left out. Nothing is asked of any model.
+    FORMAT is byzantine-cheap-talk or byzantine-consensus, by whose code played them. The rules play each game from
+    its replies, and payoffs must follow from its actions. What is damaged is listed, counted by kind, and left out.
+    Nothing is asked of any model.
 
     \b
     Examples:  parley import byzantine-cheap-talk ../byzantine-cheap-talk/results --name published-games
-               parley import jsonl games.jsonl --name theirs --source "their paper" --license CC-BY-4.0
+               parley import byzantine-consensus ../byzantine_consensus_game/results --name their-games
     """
     from parley.imports.import_games import import_games as write_imports
 
-    for line in write_imports(form, path, name, keep_damaged, source, license_note).lines():
+    for line in write_imports(form, path, name).lines():
         common.say(line)
 
 
@@ -278,29 +275,4 @@ def plan(study: "Study", other: str | None, freeze: bool, force: bool) -> None:
     common.say(f"preregistration: {frozen_state(study)}")
 
 
-@click.command()
-@common.STUDY
-@click.option("--profile", help="Snakemake's profile, such as slurm; default: on this machine, on all its cores.")
-@click.option("--remove", is_flag=True, help="Remove it instead; results stay, and the study may be gone already.")
-@common.MODELS
-def stage(study: str, profile: str | None, remove: bool, models: Path | None) -> None:
-    """Write the stage of DVC that plays a study into dvc.yaml, so that `dvc push` and `dvc pull` share its results.
-
-    It depends on the study file, and on the prompts, policies, models and problems of its own. Call it again when the
-    study names others. `dvc repro` runs it.
-
-    \b
-    Examples:  parley stage my-study
-               parley stage paper --profile slurm
-               parley stage demo --remove
-    """
-    from parley.workflow.command import remove_stage, write_stage
-
-    if remove:
-        remove_stage(common.settle(study))
-        return
-    for text in write_stage(common.load(study, models, needs_weights=False), profile):
-        click.echo(text)
-
-
-COMMANDS = (new, plan, prune, import_games, export, stage)
+COMMANDS = (new, plan, prune, import_games, export)

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 @common.WHERE
 @common.ENDPOINTS
 @click.option("--reasoning", is_flag=True, help="Print the texts too, private notes included.")
-@click.option("--plain", is_flag=True, help="Print a line for each reply, as in a pipe, instead of the matrix.")
-@click.option("--record", type=common.PATH, help="Make a picture of the last matrix: a new .svg file.")
 @common.TIMEOUT
 def play(
     study: "Study",
@@ -35,8 +33,6 @@ def play(
     where: tuple[str, ...],
     endpoints: tuple[Path, ...],
     reasoning: bool,
-    plain: bool,
-    record: Path | None,
     engine_timeout: float,
     **axes: Any,
 ) -> None:
@@ -49,15 +45,13 @@ def play(
     Examples:  parley play demo --n 12 --b 3
                parley play demo --model smollm2-135m --b 1 --reasoning
                parley play adversaries --where byzantine=equivocate --seed 3
-               parley play stag-hunt-demo --b 1 --record hunt.svg
     """
     from parley.play.live import play as play_live
 
     if axes["model"] is not None:
         study = common.with_model(study, axes, study.game.roles[0])
     values = {axis: value for axis, value in axes.items() if value is not None} | common.axis_values(where)
-    terminal = None if plain else sys.stdout
-    play_live(study, values, seed, endpoints, engine_timeout, reasoning, click.echo, terminal, record)
+    play_live(study, values, seed, endpoints, engine_timeout, reasoning, click.echo, sys.stdout)
 
 
 @click.command()
@@ -124,8 +118,10 @@ def replay(records: tuple[Path, ...]) -> None:
 @common.MODELS_FILE
 @click.option(
     "--batch",
+    default=16,
+    show_default=True,
     type=click.IntRange(2, 1024),
-    help="Requests in flight at once; default: as many as the records' engine may have had, else 16.",
+    help="Requests in flight at once.",
 )
 @click.option(
     "--sample", type=click.IntRange(min=1), help="Ask this many attempts of each record and model; default: all."
@@ -135,7 +131,7 @@ def verify(
     records: tuple[Path, ...],
     endpoints: tuple[Path, ...],
     models: Path,
-    batch: int | None,
+    batch: int,
     sample: int | None,
     engine_timeout: float,
 ) -> None:
@@ -150,7 +146,7 @@ def verify(
     \b
     Example:  parley verify results/demo/simulations/model=smollm2-135m/n=4/*/*/*/seed=0.parquet --sample 20
     """
-    from parley.play.verify import Verified, as_shown, difference_lines
+    from parley.play.verify import Verified, difference_lines
     from parley.play.verify import verify as verify_records
 
     common.log_to_stderr()  # what it finds is on stdout
@@ -159,7 +155,7 @@ def verify(
         for result in verify_records(records, endpoints, models, batch, sample, engine_timeout):
             done.append(result)
     finally:  # what was found before an engine died
-        _print_table([as_shown(result.row) for result in done])
+        _print_table([result.row for result in done])
         for line in (line for result in done for line in difference_lines(result)):
             click.echo(line)
     different = sum(bool(result.different) for result in done)
@@ -179,32 +175,21 @@ def show(record: Path, replies: bool) -> None:
     Example:  parley show results/demo/simulations/model=majority/n=4/b=0/prompt=may_exist/*/seed=3.parquet
     """
     from parley.play.record import read_summary
-    from parley.play.show import read_lines, summary_text
+    from parley.play.show import show_replies, summary_text
 
-    if not replies:
+    if replies:
+        show_replies(record, click.echo, sys.stdout)
+    else:
         click.echo(summary_text(record, read_summary(record)), nl=False)
-        return
-    for line in read_lines(record, sys.stdout):
-        click.echo(line)
 
 
 @click.command()
 @common.STUDY
-@common.WHERE
 @click.option("--most", type=click.IntRange(min=1), help="Show at most this many simulations, those of lowest seeds.")
-@click.option("--output", type=common.PATH, help="Empty folder, or an earlier view; default: results/STUDY/view.")
 @common.MODELS
 @common.PROCESSES
 @common.PLAN
-def view(
-    study: str,
-    where: tuple[str, ...],
-    most: int | None,
-    output: Path | None,
-    models: Path | None,
-    plan: str | None,
-    processes: int,
-) -> None:
+def view(study: str, most: int | None, models: Path | None, plan: str | None, processes: int) -> None:
     """Write pages in which each simulation of a study can be read: who was asked what, and what came back.
 
     They open in a browser from their folder, and need nothing else: no server, no network. Data files whose records
@@ -212,24 +197,23 @@ def view(
 
     \b
     Examples:  parley view demo
-               parley view paper --where n=8 --most 1000
+               parley view paper --most 1000
     """
     from parley.api.studies import load_to_read
     from parley.files import forget_done, mark_done
     from parley.report.explorer.selection import MOST, select
     from parley.report.explorer.site import write_view
 
-    file, axes = str(common.settle(study)), common.axis_values(where)
+    file = str(common.settle(study))
     # A person may look at what this machine cannot play, for lack of weights.
     loaded = common.load(file, models, plan) if plan else load_to_read(file, paths.root(), models)
-    shown = select(loaded, axes, most or MOST)
+    shown = select(loaded, most or MOST)
     with common.at_work(loaded.name, "view"):
-        page = write_view(shown, output or paths.view(loaded.name), processes)
-    if output is None:
-        if axes or most or shown.unfinished:  # the next run makes what it would have made
-            forget_done(loaded.name, "view")
-        else:
-            mark_done(loaded.name, "view", loaded.plan)
+        page = write_view(shown, processes)
+    if most or shown.unfinished:  # the next run makes what it would have made
+        forget_done(loaded.name, "view")
+    else:
+        mark_done(loaded.name, "view", loaded.plan)
     click.echo(str(page))
 
 

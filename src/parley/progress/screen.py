@@ -14,8 +14,7 @@ from rich.text import Text
 
 from parley.play.stale_records import simulation_files
 from parley.progress.display import PlainLines, plain_line, screenful, summary
-from parley.progress.follow import Progress
-from parley.progress.snapshot import Snapshot
+from parley.progress.follow import Progress, Snapshot
 from parley.study import Study
 from parley.text import counted
 
@@ -24,20 +23,13 @@ _DRAW_SECONDS = 0.5
 _PLAIN_SECONDS = 2.0
 
 
-class _StillCursor(Console):
-    """A console that never hides the cursor: whatever ends this process, nobody has to bring it back."""
-
-    def show_cursor(self, show: bool = True) -> bool:
-        return False
-
-
 class Screen:
     """A display of one study on a stream, drawn by a thread of its own until `stop`."""
 
     def __init__(self, progress: Progress, stream: TextIO, color: bool = True) -> None:
         self._progress = progress
         self.live = stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-        self._console = _StillCursor(file=stream, no_color=None if color else True, highlight=False)
+        self._console = Console(file=stream, no_color=None if color else True, highlight=False)
         self._drawn = Live(console=self._console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
         self._plain = PlainLines()
         self._end = threading.Event()
@@ -116,17 +108,13 @@ class Screen:
 
 def status(study: Study) -> Iterator[str]:
     """Yield lines for a person: counts, replies, pace and time left, what was spent, problems, stages."""
-    first, *more = (line.plain for line in summary(Progress(study).look()))
+    first, *more = (line.plain for line in summary(Progress(study).look(last=True)))
     yield first
-    if former := _former_records(study):
+    current = {simulation.record(study.name) for simulation in study.simulations()}
+    former = sum(not file.is_journal and file.path not in current for file in simulation_files(study.name))
+    if former:
         yield f"{counted(former, 'record')} of former configurations; parley prune {study.file} lists them"
     yield from more
-
-
-def _former_records(study: Study) -> int:
-    """Return how many records are of conditions or seeds that the study no longer has."""
-    current = {simulation.record(study.name) for simulation in study.simulations()}
-    return sum(not file.is_journal and file.path not in current for file in simulation_files(study.name))
 
 
 def watch(study: Study, stream: TextIO | None = None) -> None:

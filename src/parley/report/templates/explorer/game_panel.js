@@ -23,18 +23,17 @@ function panel(simulation, game, place, change, side = "") {
     h("p", { class: "soft facts" }, shown([...new Set([agent.role, agent.player, agent.framed ? game.framed_label : null])].filter(Boolean).join(" · "))),
     cell?.marks.length ? h("p", { class: "facts" }, cell.marks.map((label) => h("span", { class: "sign" }, signOf(game, label), " ", shown(label)))) : null,
     unheardOf(game, place.agent, place.round),
-    influenceList(simulation, game, place.agent, place.round),
     tabs,
     shownAttempts.length ? diffChoice(simulation, game, { ...place, phase }, change, side) : note("calm", game.all.length
       ? `This agent was not asked anything in this ${game.roundName}.` : "What was sent and answered in this game is not recorded."),
     shownAttempts.map((attempt) => attemptBlock(attempt, shownAttempts, simulation, game, place)));
 }
 
-/** Return what an agent did not hear of a round, struck through, and what it heard in its place; null for nothing. */
+/** Return what an agent did not hear of a round, struck through; null for nothing. */
 function unheardOf(game, agent, round) {
-  const pairs = game.unheard(agent, round);
-  return pairs.length ? h("p", { class: "facts unheard" }, "Left out by its filter: ", pairs.map(([said, heard], at) => [
-    at ? ", " : null, h("s", { dir: "auto" }, shown(said)), heard && shown(` heard as ${heard}`)])) : null;
+  const left = game.unheard(agent, round);
+  return left.length ? h("p", { class: "facts unheard" }, "Left out by its filter: ", left.map((said, at) => [
+    at ? ", " : null, h("s", { dir: "auto" }, shown(said))])) : null;
 }
 
 /** Return the select that says with what a prompt is compared. */

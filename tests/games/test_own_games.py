@@ -82,7 +82,7 @@ def refused(*body: str, before: str = "") -> str:
 def test_the_example_has_tables_figures_a_report_and_an_explorer() -> None:
     study = load_study(SCRIPTED, Path("models.yaml"))
     simulate_shard(study, "scripted", 0)
-    assert len(summarize(study, strict=True)) == len(study.conditions) == 6
+    assert len(summarize(study)) == len(study.conditions) == 6
     drawn = {path.stem for path in figures(study) if path.suffix == ".svg"}
     own = {figure.name for figure in study.game.evidence.figures}
     assert drawn == own | {"outcomes_by_byzantine-wide"}

@@ -409,7 +409,7 @@ def without_rows(path: Path) -> None:
 DAMAGE: dict[Callable[[Path], Any], str] = {
     lambda path: path.write_bytes(path.read_bytes()[:-100]): "cut short or not Parquet",
     another: "holds another simulation; move it away",
-    without_rows: "its rows were changed; delete it",
+    without_rows: "cut short or not Parquet",
 }
 
 

@@ -6,7 +6,6 @@ import re
 import sys
 from collections.abc import Collection
 from contextlib import suppress
-from itertools import chain
 from pathlib import Path
 from shlex import quote
 from string import Template
@@ -260,19 +259,16 @@ def plan(study: "Study", other: str | None, freeze: bool, force: bool) -> None:
                parley plan paper --from first-look
                parley plan paper --freeze
     """
-    from parley.cli.plan_text import Plan
-    from parley.study.frozen import frozen_state, frozen_when, write_frozen
+    from parley.cli.plan_text import plan_lines
+    from parley.study.frozen import frozen_when, write_frozen
 
     if freeze:
         click.echo(str(write_frozen(study, force)))
         click.echo(frozen_when(study))
         return
     common.refuse("without --freeze", "force")
-    made = Plan(study, common.load(other, study.models_file, needs_weights=False) if other else None)
-    files = made.write()
-    for line in chain(made.lines(), files, made.registered()):
+    for line in plan_lines(study, common.load(other, study.models_file, needs_weights=False) if other else None):
         click.echo(line)
-    common.say(f"preregistration: {frozen_state(study)}")
 
 
 COMMANDS = (new, plan, prune, import_games, export)

@@ -5,7 +5,6 @@ import keyword
 import re
 import sys
 from collections.abc import Collection
-from contextlib import suppress
 from pathlib import Path
 from shlex import quote
 from string import Template
@@ -106,8 +105,6 @@ def _write_study(file: Path, name: str | None, options: dict[str, Any]) -> None:
         load_study(file, needs_weights=False)
     except ParleyError:
         file.unlink()
-        with suppress(OSError):  # it is in use
-            file.parent.rmdir()
         raise
     common.say(f"wrote: {file}")
     common.say(f"play it: parley run {paths.study_command(file)}")

@@ -121,22 +121,12 @@ def _own_code(study: Study) -> Iterator[tuple[Path, Path]]:
                 _log.warning("%s: lies elsewhere than the code of its game, and is not in the folder", template)
 
 
-class _Finder(ModuleFinder):
-    """Finds what a module imports, without running it."""
-
-    def find_module(self, name: str, path: Any, parent: Any = None) -> Any:
-        """Return what the base does; raises ImportError for a folder without `__init__.py`, at which that breaks."""
-        try:
-            return super().find_module(name, path, parent)
-        except AttributeError:
-            raise ImportError(name) from None
-
-
 def _imported(base: Path, first: str) -> list[Path]:
     """Return the files of a module or package in a folder, and of all that they import which lies there."""
-    finder = _Finder([str(base)])
-    with suppress(SyntaxError):  # whoever imports it is told
-        finder.import_hook(first)
+    finder = ModuleFinder([])  # what is named without a dot is installed
+    vars(finder.add_module("own"))["__path__"] = [str(base)]
+    with suppress(SyntaxError, AttributeError):  # whoever imports it is told; a folder without `__init__.py`
+        finder.import_hook(f"own.{first}")
     found = [getattr(module, "__file__", None) for module in finder.modules.values()]
     files = {Path(file) for file in found if file}
     packages = {base / path.relative_to(base).parts[0] for path in files if path.parent != base}

@@ -190,7 +190,8 @@ def _rules(study: Study, played: Results) -> Beside:
     data = table[[*axes, "answers", "rule", "simulations", "decided", "right", "low", "high", "difference", "p_holm"]]
     kept = ~data.duplicated([*axes, "answers", "decided", "right"])
     of = data["answers"].where(data["answers"] == "course", data["answers"] + " answers")
-    shown = data.assign(rule=data["rule"].str.replace("_", " ") + ", " + of, points=100 * data["difference"])[kept]
+    points = np.ceil(100 * data["difference"] - 0.5) + 0.0  # whole ones; halves go down, and none is -0
+    shown = data.assign(rule=data["rule"].str.replace("_", " ") + ", " + of, points=points)[kept]
     return Beside(
         "rules",
         "How often honest agents would have decided under each rule, and rightly ([how](explanation/talking.md)); the "

@@ -22,7 +22,7 @@ from matplotlib.patches import Patch
 import parley
 from findings.besides import besides
 from findings.data import FINDINGS, file_of, kinds_of, played_of, study_of, sync, write_games
-from findings.text import ASKED, IN_PROSE, INTRODUCTION, LIMITS, STUDIES, Asked
+from findings.text import ASKED, IN_PROSE, INTRODUCTION, LAST, LIMITS, STUDIES, Asked
 from parley import paths
 from parley.analysis.contrasts import band, is_share
 from parley.analysis.questions import SMALLER, question_table
@@ -197,7 +197,8 @@ def _differences(name: str, kind: str, played: Results | None) -> dict[str, dict
     extended = replace(study, content=study.content.model_copy(update={"questions": [*study.content.questions, *own]}))
     table = played.table("questions")
     if own:
-        table = with_registration(question_table(played.simulations, extended), played.simulations, extended)
+        simulations = with_last_of_three(played.simulations)
+        table = with_registration(question_table(simulations, extended), simulations, extended)
     rows: dict[str, dict[str, Any]] = {str(row["question"]): row for row in _records(table)}
     reactions = _records(played.table("reactions")) if any(each.reaction for each in asked.values()) else []
     for question, each in asked.items():
@@ -207,6 +208,16 @@ def _differences(name: str, kind: str, played: Results | None) -> dict[str, dict
                 told |= {"together_low": _NAN, "together_high": _NAN, "answer": "", "note": "", "registered": ""}
                 rows[question] = {**row, **told}
     return {question: rows[question] for question in asked}
+
+
+def with_last_of_three(simulations: pd.DataFrame) -> pd.DataFrame:
+    """Return simulations in which seven agents, who do not deliberate, have the last majority of three that do.
+
+    It is of the same problem. So both are outcomes of one simulation, as a question compares them.
+    """
+    of_three = simulations[simulations["n"] == 3].set_index("seed")[LAST]
+    last = simulations["seed"].map(of_three)
+    return simulations.assign(**{LAST: simulations[LAST].where(simulations["n"] != 7, last)})
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:

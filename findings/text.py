@@ -83,7 +83,7 @@ STUDIES = {
     ),
 }
 
-_ALONE, _FIRST, _LAST, _ALL = (
+_ALONE, _FIRST, LAST, _ALL = (
     "single_correct",
     "first_majority_correct_honest",
     "last_majority_correct_honest",
@@ -198,7 +198,7 @@ ASKED = {
             "last majority right",
             "without an adversary",
             "with one",
-            _LAST,
+            LAST,
             note=_UNHEARD,
         ),
         "single": Asked(
@@ -220,20 +220,15 @@ ASKED = {
             "right answers:",
             "of the first majority",
             "of the last majority",
-            declared={"outcomes": [_FIRST, _LAST], "where": {"n": 3}},
+            declared={"outcomes": [_FIRST, LAST], "where": {"n": 3}},
         ),
         "equal_compute": Asked(
             "Is the majority after deliberation right more often than the majority of seven first answers?",
             "right answers:",
             "of seven first answers",
             "of the last majority of three",
-            _LAST,
-            declared={
-                "compare": {
-                    "first": {"outcome": _FIRST, "where": {"n": 7}},
-                    "second": {"outcome": _LAST, "where": {"n": 3}},
-                }
-            },
+            LAST,
+            declared={"outcomes": [_FIRST, LAST], "where": {"n": 7}},  # `with_last_of_three`
         ),
     },
     "equal-cost": {

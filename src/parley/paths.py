@@ -109,11 +109,10 @@ def study_argument(file: Path) -> str:
 
 def study_command(file: Path) -> str:
     """Return what a person types for a study file where the command was started, for messages that are not kept."""
-    here = Path(os.environ.get(STARTED_IN, Path.cwd()))  # the jobs of a run are in the folder of its results
-    if root().resolve() == here and file.resolve().is_relative_to(here):
-        return shlex.quote(study_argument(file))
-    resolved = file.resolve()
-    return shlex.quote(str(resolved.relative_to(here) if resolved.is_relative_to(here) else resolved))
+    here, resolved = Path(os.environ.get(STARTED_IN, Path.cwd())), file.resolve()  # jobs are in the folder of results
+    if not resolved.is_relative_to(here):
+        return shlex.quote(str(resolved))
+    return shlex.quote(study_argument(file) if root().resolve() == here else str(resolved.relative_to(here)))
 
 
 def models_file(study: Path) -> Path:

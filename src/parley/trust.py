@@ -11,9 +11,9 @@ import importlib.metadata
 import importlib.util
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
-from importlib.machinery import PathFinder
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -50,32 +50,26 @@ def own_file(name: str, folder: Path) -> tuple[Path, bool]:
     Nothing is imported. Raises UsageError, which begins with the name, where there is none.
     """
     module = name.partition(":")[0]
-    place = folder.resolve().joinpath(*module.split("."))
-    for file in (place / "__init__.py", place.with_suffix(".py")):
-        if file.is_file():
-            return file, True
-    if name in _plugins() and (installed := _installed_file(module)):
-        return installed, False
+    for base, is_beside in _bases(name, module.partition(".")[0], folder):
+        place = base.joinpath(*module.split("."))
+        for file in (place / "__init__.py", place.with_suffix(".py")):
+            if file.is_file():
+                return file, is_beside
     raise UsageError(
         f"{name}: no module {module} beside the study, in {one_line(str(folder.resolve()), 300)}; put it there, or "
         f"install it as an entry point of {POLICY_ENTRY_POINTS} or {GAME_ENTRY_POINTS}"
     )
 
 
-def _installed_file(module: str) -> Path | None:
-    """Return the source of an installed module; its packages are not imported to find it, as importlib would."""
-    first, *others = module.split(".")
-    try:
-        spec = importlib.util.find_spec(first)
-        for index in range(len(others)):
-            if spec is None or spec.submodule_search_locations is None:
-                return None
-            full = ".".join([first, *others[: index + 1]])
-            spec = PathFinder.find_spec(full, spec.submodule_search_locations)
-    except (ImportError, ValueError):
-        return None
-    origin = Path(spec.origin) if spec is not None and spec.origin else None
-    return origin if origin is not None and origin.suffix == ".py" and origin.is_file() else None
+def _bases(name: str, first: str, folder: Path) -> Iterator[tuple[Path, bool]]:
+    """Yield where a module or package `first` may lie: the folder of the study, and where it is installed."""
+    yield folder.resolve(), True
+    if name in _plugins():
+        with suppress(ImportError, ValueError):
+            spec = importlib.util.find_spec(first)
+            if spec is not None and spec.origin:
+                origin = Path(spec.origin)
+                yield origin.parents[origin.stem == "__init__"], False
 
 
 @cache

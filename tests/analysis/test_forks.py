@@ -17,7 +17,7 @@ from parley.analysis.planning import planned
 from parley.analysis.registration import registrations
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
-from parley.cli.plan_text import Plan
+from parley.cli.plan_text import plan_lines
 from parley.figures.make import draw, figures
 from parley.figures.style import own_style
 from parley.games.evidence import INFLUENCE
@@ -114,7 +114,7 @@ def test_a_change_without_unchanged_forks_has_rates_and_no_effect(study_factory:
     assert unknown.isin(["", np.nan]).all(axis=None)
     assert found["influences"][["influence", "low", "p", "p_holm", "no_return"]].isna().all(axis=None)
     study = load_study(Path("forks.yaml"))
-    assert any("swap-all-random: add `none`" in line for line in Plan(study, None).lines())
+    assert any("swap-all-random: add `none`" in line for line in plan_lines(study, None))
     figures(study)
     assert "not played" in report(study).read_text().partition('id="forks"')[2]
     found = forked(at=[1], change=["none", nothing], repeats=3)

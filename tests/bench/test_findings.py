@@ -11,16 +11,8 @@ import pytest
 
 from findings import besides
 from findings import make as findings
-from findings.data import study_of, sync, write_games
-from parley.errors import RecordError
-from parley.play.simulate import simulate_shard
-from parley.study.condition import SCRIPTED
+from findings.data import study_of
 from support import REPOSITORY
-
-PLAYERS = {
-    "hunt": "{name: win_stay_lose_shift, aspiration: 4}",
-    **{"consensus": "random", "filters": "random", "delib": "solver", "equal-cost": "solver"},
-}
 
 
 def with_workflow(folder: Path) -> None:
@@ -28,58 +20,6 @@ def with_workflow(folder: Path) -> None:
     shutil.copy(REPOSITORY / "Snakefile", folder)
     shutil.copytree(REPOSITORY / "workflow", folder / "workflow")
     (folder / "docs/images").mkdir(parents=True)
-
-
-def with_scripted_players(folder: Path) -> None:
-    """Put the studies of the findings into a folder, two seeds of each, with scripted players for the model."""
-    with_workflow(folder)
-    (folder / "config/findings").mkdir(parents=True)
-    shutil.copy(REPOSITORY / "config/findings/models.yaml", folder / "config/findings")
-    own = (REPOSITORY / "config/findings").glob("findings-*.yaml")
-    for file in [*own, *(REPOSITORY / f"config/{name}.yaml" for name in ("filters", "equal-cost"))]:
-        text = re.sub(r"seeds: \d+", "seeds: 2", file.read_text())
-        player = next(player for name, player in PLAYERS.items() if name in file.name)
-        text = text.replace("model: qwen2.5-coder-1.5b", f"model: {player}")
-        text = re.sub(r"problems:\n( {4}.*\n)+", "problems: arithmetic\n", text)
-        (folder / file.relative_to(REPOSITORY)).write_text(text)
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    with_scripted_players(tmp_path / "first")
-    monkeypatch.chdir(tmp_path / "first")
-    return tmp_path
-
-
-def play(name: str) -> None:
-    study = study_of(name)
-    sync(study)
-    simulate_shard(study, SCRIPTED, 0)
-
-
-@pytest.mark.slow
-def test_the_page_tells_what_is_finished_and_a_record_that_replays_otherwise_is_refused(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("hunt", "hunt-noise"):
-        play(name)
-    monkeypatch.setattr(findings, "STUDIES", {name: findings.STUDIES[name] for name in ("hunt", "consensus")})
-    game = next(study_of("hunt").simulations())
-    link = f"[a game](../findings/games/hunt-{game.id[:8]}.txt)"
-    Path("docs/findings-read.md").write_text(f"## Read\n\nIn {link} somebody hunts.")
-    findings.main()
-    page = " ".join(Path("docs/findings.md").read_text().split())
-    assert "**8 of 8 planned simulations** were played, and 2 of 2 repeats" in page
-    assert (
-        "**0 of 6 planned simulations** were played, and 0 of 2 repeats that measure the noise. **Unfinished.**"
-        in page
-    )
-    assert "Round 1, signal" in Path(f"findings/games/hunt-{game.id[:8]}.txt").read_text()
-    with pytest.raises(ValueError, match="no game hunt-00000000"):
-        write_games("(../findings/games/hunt-00000000.txt)", ["hunt"])
-    monkeypatch.setattr("parley.games.stag_hunt.parameters.StagHuntParameters.hunters_needed", lambda *_: 1)
-    with pytest.raises(RecordError, match="replaying it gives something else"):
-        findings.results("hunt")
 
 
 @pytest.mark.promise(

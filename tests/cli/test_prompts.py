@@ -55,7 +55,6 @@ def test_what_is_in_no_study_exits_2(parley: Parley, study_factory: StudyFactory
         ("small.yaml --where size=3", "small.yaml: 'size': unknown axis"),
         ("small.yaml --where byzantine=random", "byzantine: has one value in this study"),
         ("small.yaml --role nobody", "--role: 'nobody': unknown role; choose one of: honest, byzantine"),
-        ("small.yaml --agent-id agent_5", "no agent fits (agent agent_5); choose one of: agent_1"),
         ("small.yaml --phase chat", "choose one of: propose, vote"),
         ("small.yaml --against n=4 --part user", "--part: not used with --against"),
         ("small.yaml --times 2", "--times: not used without --try"),

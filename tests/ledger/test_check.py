@@ -17,7 +17,7 @@ from parley.ledger.check import ChainChecker, block_line, check_chain
 from parley.ledger.signing import AgentKey
 from parley.policies import Ask, Reply
 from support.playing import CHOICES, answering, drive, new_deliberation
-from support.records import AGENTS, SIMULATIONS, Block, chain, changed, forged, ordinary, problem, session, write_chain
+from support.records import AGENTS, Block, chain, changed, forged, ordinary, problem, session, write_chain
 
 CHAIN = ordinary()
 # Short, so that every byte can be changed: two simulations, one of which hangs first.
@@ -143,41 +143,30 @@ def add_stranger(block: Block) -> None:
     block["spoken"] += 1
 
 
-def sign_with_other_keys(block: Block) -> None:
-    for signer in block["agents"]:
-        signer["key"] = AgentKey(SIMULATIONS[3], signer["name"]).public
-    for said in block["utterances"]:
-        key = AgentKey(SIMULATIONS[3], said["agent"])
-        said["signature"] = key.sign(0, said["round"], said["content"])
-
-
 def test_utterances_and_agents_that_were_changed_are_found_though_all_is_hashed_again() -> None:
     first, last = json.loads(CHAIN[0])["utterances"], json.loads(CHAIN[3])["utterances"]
     signature = first[1]["signature"]
     flipped = signature[:-1] + "0123456789abcdef"[int(signature[-1], 16) ^ 1]
     again = {**last[5], "content": {**last[5]["content"], "why": "another"}}
     assert {**last[1], "signature": ""} == {**first[1], "signature": ""}  # the same words, said elsewhere
-    two = chain([session((1,), agreed=False), session((1,), agents=AGENTS[:2])])
     spelled = "block 0: utterances.0.signature: "
-    rows: list[tuple[list[bytes], int, Callable[[Block], object], str]] = [
-        (CHAIN, 3, uttered(5, **again), "block 3: utterance 5 (agent_3, round 2): bad signature"),
-        (CHAIN, 0, uttered(1, signature=flipped), "block 0: utterance 1 (agent_2, round 1): bad signature"),
-        *((CHAIN, 0, uttered(0, signature=odd), spelled) for odd in (signature.upper(), signature + " ")),
-        # An utterance passes in no other round, for no other agent, in no other simulation, in no other session.
-        (CHAIN, 3, uttered(1, round=2), "block 3: utterance 1 (agent_2, round 2): bad signature"),
-        (CHAIN, 3, uttered(1, agent="agent_3"), "block 3: utterance 1 (agent_3, round 1): bad signature"),
-        (CHAIN, 3, uttered(1, **first[1]), "block 3: utterance 1 (agent_2, round 1): bad signature"),
-        (two, 1, uttered(0, **first[0]), "block 1: utterance 0 (agent_1, round 1): bad signature"),
-        (CHAIN, 3, lambda block: block["utterances"].pop(), "block 3: bad key or signature of the block by agent_1"),
-        (CHAIN, 3, add_stranger, "block 3: stranger speaks and takes no part"),
-        (CHAIN, 1, lambda block: block.update(utterances=first), "block 1: its utterances is not that of its content"),
-        (CHAIN, 3, sign_with_other_keys, "block 3: utterance 0 (agent_1, round 1): bad signature"),
-        (CHAIN, 1, lambda block: block["agents"].append(block["agents"][0]), "block 1: an agent is named twice"),
+    rows: list[tuple[int, Callable[[Block], object], str]] = [
+        (3, uttered(5, **again), "block 3: utterance 5 (agent_3, round 2): bad signature"),
+        (0, uttered(1, signature=flipped), "block 0: utterance 1 (agent_2, round 1): bad signature"),
+        (0, uttered(0, signature=signature.upper()), spelled),
+        # An utterance passes in no other round, for no other agent, in no other simulation.
+        (3, uttered(1, round=2), "block 3: utterance 1 (agent_2, round 2): bad signature"),
+        (3, uttered(1, agent="agent_3"), "block 3: utterance 1 (agent_3, round 1): bad signature"),
+        (3, uttered(1, **first[1]), "block 3: utterance 1 (agent_2, round 1): bad signature"),
+        (3, lambda block: block["utterances"].pop(), "block 3: bad key or signature of the block by agent_1"),
+        (3, add_stranger, "block 3: stranger speaks and takes no part"),
+        (1, lambda block: block.update(utterances=first), "block 1: its utterances is not that of its content"),
+        (1, lambda block: block["agents"].append(block["agents"][0]), "block 1: an agent is named twice"),
     ]
-    for lines, height, edit, words in rows:
-        found = problem(forged(lines, height, edit))
+    for height, edit, words in rows:
+        found = problem(forged(CHAIN, height, edit))
         assert found.startswith(words), (found, words)
-    assert problem(changed(CHAIN, 3, rows[0][2])) == rows[0][3]
+    assert problem(changed(CHAIN, 3, rows[0][1])) == rows[0][2]
     for key in ("merkle_root", "hash"):
         found = problem(changed(CHAIN, 0, lambda block: block.update({key: "0" * 64})))  # noqa: B023
         assert found == f"block 0: its {key} is not that of its content"

@@ -55,8 +55,6 @@ def run(playing: Coroutine[Any, Any, _T]) -> _T:
     >>> game.outcome.name
     'invalid_consensus'
     """
-    if not asyncio.iscoroutine(playing):
-        raise UsageError("parley.run: give it what play(...) returns: parley.run(study.play(...))")
     try:
         asyncio.get_running_loop()
     except RuntimeError:

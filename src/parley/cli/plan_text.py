@@ -16,49 +16,39 @@ from parley.files import keep_only, write_atomically
 from parley.play.degenerate import REMEDIES
 from parley.play.forks import forks_line
 from parley.study import Study
+from parley.study.frozen import frozen_state
 from parley.study.prompt_sent import too_long
 from parley.text import one_line, table
 
 _PARTS = ("tokens", "hours", "gpu_hours", "money")
 
 
-class Plan:
-    """What the questions of a study can find and what it takes, by its own records and those of another study."""
+def plan_lines(study: Study, other: Study | None) -> Iterator[str]:
+    """Write the table of the questions of a study; yield what they can find, and what the study takes.
 
-    def __init__(self, study: Study, other: Study | None) -> None:
-        self._study, self._own = study, played(study)
-        records = [*self._own, *(played(other) if other is not None else [])]
-        self._costs, self._plans = Costs(records), planned(study, records)
-        self._too_long = too_long(study)
-        self._table = plan_table(study, self._plans)
-
-    def write(self) -> list[str]:
-        """Write the table of the questions, if there are any, and return its path. Raises RecordError."""
-        path = paths.plan(self._study.name)
-        keep_only([path] if self._plans else [], paths.listing(path.parent))
-        if not self._plans:
-            return []
-        write_atomically(path, lambda file: file.write(self._table.to_csv(index=False).encode()))
-        return [str(path)]
-
-    def registered(self) -> Iterator[str]:
-        """Yield whether the questions of a study that was played were frozen before its games, each answer once."""
-        rows = pd.DataFrame([simulation_row(*each) for each in self._own])
-        yield from registered_lines(rows, self._study) if self._own else ()
-
-    def lines(self) -> Iterator[str]:
-        """Yield all of it as text."""
-        yield from _questions(self._plans, self._table) if self._plans else ["no question is declared"]
-        yield ""
-        yield from _costs(self._study, self._costs)
-        yield from filter(None, [forks_line(self._study), without_effect(self._study)])
-        for each in self._too_long:
-            yield one_line(
-                f"{each.model}: its context of {each.context:,} tokens may be too small from n = {each.n} on in round "
-                f"{each.round} (prompt {each.prompt}: about {each.tokens:,} tokens with its reply, if all replies are "
-                f"as long as they may be); change {REMEDIES['prompt_too_long']}, or max_tokens"
-            )
-        yield ""
+    That is by its own records and those of another study. Raises RecordError.
+    """
+    own = played(study)
+    records = [*own, *(played(other) if other is not None else [])]
+    plans, path = planned(study, records), paths.plan(study.name)
+    found = plan_table(study, plans)
+    keep_only([path] if plans else [], paths.listing(path.parent))
+    if plans:
+        write_atomically(path, lambda file: file.write(found.to_csv(index=False).encode()))
+    yield from _questions(plans, found) if plans else ["no question is declared"]
+    yield ""
+    yield from _costs(study, Costs(records))
+    yield from filter(None, [forks_line(study), without_effect(study)])
+    for each in too_long(study):
+        yield one_line(
+            f"{each.model}: its context of {each.context:,} tokens may be too small from n = {each.n} on in round "
+            f"{each.round} (prompt {each.prompt}: about {each.tokens:,} tokens with its reply, if all replies are "
+            f"as long as they may be); change {REMEDIES['prompt_too_long']}, or max_tokens"
+        )
+    yield from ["", str(path)] if plans else [""]
+    if own:
+        yield from registered_lines(pd.DataFrame([simulation_row(*each) for each in own]), study)
+    yield one_line(f"preregistration: {frozen_state(study)}")
 
 
 def _questions(plans: list[Planned], found: pd.DataFrame) -> Iterator[str]:

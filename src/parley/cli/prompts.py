@@ -12,7 +12,7 @@ from parley.text import one_line
 @click.command()
 @click.argument("study", metavar="STUDY")
 @common.WHERE
-@click.option("--role", help="Role of the agent; default: honest, or any with --agent-id.")
+@click.option("--role", default="honest", show_default=True, help="Role of the agent.")
 @click.option("--prompt", help="Prompt of the agent; default: any.")
 @click.option("--phase", help="Phase of the round; default: the first that fits. A wrong name lists the phases.")
 @click.option(
@@ -22,7 +22,6 @@ from parley.text import one_line
     show_default=True,
     help="Which text; reply is the JSON schema that goes with it.",
 )
-@click.option("--agent-id", "agent", help="Agent; default: the first of its role that is asked.")
 @click.option(
     "--round",
     type=click.IntRange(min=0),
@@ -92,17 +91,15 @@ def prompts(
         for path in write_templates(game, wanted["prompt"] or next(iter(game.prompts)), write):
             common.say(f"wrote: {path}")
         return
-    if wanted["role"] is None and wanted["agent"] is None:
-        wanted["role"] = "honest"
     query, loaded = PromptQuery(**wanted), common.load(study, models, needs_weights=False)
     axes, others = common.axis_values(where), common.axis_values(against, "--against")
     if not tries:
         common.refuse("without --try", "times", "model", "endpoints", "engine_timeout")
     if model is not None:
         axes["model"] = model
-        loaded = common.with_model(loaded, axes, query.role or loaded.game.roles[0])
+        loaded = common.with_model(loaded, axes, wanted["role"])
     if others and not tries:
-        common.refuse("with --against", "prompt", "phase", "part", "agent")
+        common.refuse("with --against", "prompt", "phase", "part")
         console, last = Console(highlight=False, soft_wrap=True), 1 if query.round is None else query.round
         for text in prompt_diff(loaded, axes, others, wanted["role"], seed, last).lines():
             console.print(text)

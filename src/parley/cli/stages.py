@@ -246,7 +246,7 @@ def summarize(study: "Study", processes: int) -> None:
     from parley.report.answers import answer_lines
 
     with common.at_work(study.name, "tables"):
-        table = write_tables(study, processes=processes)
+        table = write_tables(study, processes)
         answered, paper = (read_table(study.name, name) for name in ("questions", "paper"))
     click.echo(print_conditions(table, study.axes, study.game))
     for line in [*answer_lines(answered, study), *paper_lines(paper, study.game)]:

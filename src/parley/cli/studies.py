@@ -5,8 +5,6 @@ import keyword
 import re
 import sys
 from collections.abc import Collection
-from contextlib import suppress
-from itertools import chain
 from pathlib import Path
 from shlex import quote
 from string import Template
@@ -107,8 +105,6 @@ def _write_study(file: Path, name: str | None, options: dict[str, Any]) -> None:
         load_study(file, needs_weights=False)
     except ParleyError:
         file.unlink()
-        with suppress(OSError):  # it is in use
-            file.parent.rmdir()
         raise
     common.say(f"wrote: {file}")
     common.say(f"play it: parley run {paths.study_command(file)}")
@@ -260,19 +256,16 @@ def plan(study: "Study", other: str | None, freeze: bool, force: bool) -> None:
                parley plan paper --from first-look
                parley plan paper --freeze
     """
-    from parley.cli.plan_text import Plan
-    from parley.study.frozen import frozen_state, frozen_when, write_frozen
+    from parley.cli.plan_text import plan_lines
+    from parley.study.frozen import frozen_when, write_frozen
 
     if freeze:
         click.echo(str(write_frozen(study, force)))
         click.echo(frozen_when(study))
         return
     common.refuse("without --freeze", "force")
-    made = Plan(study, common.load(other, study.models_file, needs_weights=False) if other else None)
-    files = made.write()
-    for line in chain(made.lines(), files, made.registered()):
+    for line in plan_lines(study, common.load(other, study.models_file, needs_weights=False) if other else None):
         click.echo(line)
-    common.say(f"preregistration: {frozen_state(study)}")
 
 
 COMMANDS = (new, plan, prune, import_games, export)

@@ -51,7 +51,6 @@ def data_card(records: UsableRecords, license_note: str, tables: Mapping[str, st
 
 
 def _license(text: str) -> dict[str, Any]:
-    """Return a license as data cards have it."""
     if _SPDX.fullmatch(text):
         return {"license": text.lower()}
     link = {"license_link": text} if text.startswith(("https://", "http://")) else {}

@@ -107,12 +107,11 @@ def _own_code(study: Study) -> Iterator[tuple[Path, Path]]:
     names = {kind.name for kind in players if kind.is_plugin}
     own_game = names_own_code(study.game.name)
     for name in sorted(names | ({study.game.name} if own_game else set())):
-        module = name.partition(":")[0]
         base = source_of(name, study.file.parent).folder
         if base is None:
             _log.warning("%s: is installed, and not in the folder; say in its README.md what to install", name)
             continue
-        yield from ((base, path) for path in _imported(base, module.partition(".")[0]))
+        yield from ((base, path) for path in _imported(base, name.partition(":")[0]))
         variants = study.game.prompts.variants.values() if name == study.game.name else ()
         for template in {each for templates in variants for each in templates.values() if isinstance(each, Path)}:
             if template.is_relative_to(base):
@@ -121,24 +120,13 @@ def _own_code(study: Study) -> Iterator[tuple[Path, Path]]:
                 _log.warning("%s: lies elsewhere than the code of its game, and is not in the folder", template)
 
 
-class _Finder(ModuleFinder):
-    """Finds what a module imports, without running it."""
-
-    def find_module(self, name: str, path: Any, parent: Any = None) -> Any:
-        """Return what the base does; raises ImportError for a folder without `__init__.py`, at which that breaks."""
-        try:
-            return super().find_module(name, path, parent)
-        except AttributeError:
-            raise ImportError(name) from None
-
-
-def _imported(base: Path, first: str) -> list[Path]:
+def _imported(base: Path, module: str) -> list[Path]:
     """Return the files of a module or package in a folder, and of all that they import which lies there."""
-    finder = _Finder([str(base)])
-    with suppress(SyntaxError):  # whoever imports it is told
-        finder.import_hook(first)
-    found = [getattr(module, "__file__", None) for module in finder.modules.values()]
-    files = {Path(file) for file in found if file}
+    finder = ModuleFinder([])  # what is named without a dot is installed
+    vars(finder.add_module("own"))["__path__"] = [str(base)]
+    with suppress(SyntaxError, AttributeError):  # whoever imports it is told; folders without `__init__.py` break it
+        finder.import_hook(f"own.{module}")
+    files = {Path(file) for each in finder.modules.values() if (file := getattr(each, "__file__", None))}
     packages = {base / path.relative_to(base).parts[0] for path in files if path.parent != base}
     return sorted(files.union(path for package in packages for path in package.rglob("*") if _is_text(path, base)))
 

@@ -145,7 +145,6 @@ def _end(row: Row) -> datetime:
 
 
 def _attempt(simulation: str, row: Row, began: datetime) -> ModelEvent:
-    """Return the event of one attempt, in the span of its agent."""
     span = f"{simulation[:12]}-{row['round']}-{row['phase']}-{row['agent']}"
     name = f"{span}-{row['attempt']}"
     about = {key: row[key] for key in ("agent", "role", "player", "round", "phase", "attempt")}
@@ -249,7 +248,6 @@ def _events(
 
 
 def _write(study: Study, condition: Condition, found: Sequence[tuple[EvalSample, Summary]], folder: Path) -> None:
-    """Write the log of the simulations of a condition."""
     samples = [sample for sample, _ in found]
     simulation, made = found[0][1].simulation, found[0][1].provenance
     started = min(sample.started_at for sample in samples)

@@ -17,7 +17,7 @@ from parley.text import choose, one_line, table
 @click.argument("named", metavar="STUDY | GAME", shell_complete=common.STUDY_OR_GAME_NAMES)
 @common.WHERE
 @click.option("--role", help="Role of the agent; default: honest, or any with --agent-id.")
-@click.option("--prompt", help="Prompt of the agent; default: of a GAME the first, of a STUDY any.")
+@click.option("--prompt", help="Prompt of a GAME; default: the first.")
 @click.option("--phase", help="Phase of the round; default: the first that fits. A wrong name lists the phases.")
 @click.option(
     "--part",
@@ -100,11 +100,12 @@ def prompts(
 
     if wanted["role"] is None and wanted["agent"] is None:
         wanted["role"] = "honest"
+    of_game = wanted.pop("prompt")
     query = PromptQuery(**wanted)
     if ":" in named or common.is_game(named, set_to, write):
         common.refuse("with a GAME", "where", "against", "models", "tries")
         game = game_class(named)
-        prompt = query.prompt or next(iter(game.prompts))
+        prompt = of_game or next(iter(game.prompts))
         if write is not None:
             common.refuse("with --write", "role", "phase", "part", "agent", "round", "set_to", "seed")
             for path in write_templates(game, prompt, write):

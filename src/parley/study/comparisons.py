@@ -89,9 +89,9 @@ class Comparison:
 
     @property
     def prompts(self) -> list[tuple[str, str]]:
-        """Each two prompts in which groups of the two conditions of the first stratum differ."""
-        sides = ([group.player.prompt or each.prompt for group in each.groups] for each in self.strata[0])
-        return [pair for pair in dict.fromkeys(zip(*sides, strict=False)) if pair[0] != pair[1]]
+        """The two prompts of the conditions of the first stratum, if they differ."""
+        first, second = self.strata[0]
+        return [(first.prompt, second.prompt)] if first.prompt != second.prompt else []
 
     @property
     def averaged(self) -> bool:

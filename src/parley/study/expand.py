@@ -139,11 +139,8 @@ class Expander:
         for name in grid.vary:
             own = [each for each in self._game.Parameters.model_fields if each not in (*BASE_AXES, BYZANTINE_AXIS)]
             check_known(f"{where}.vary", name, own, "parameter")
-        prompts = [*self._game.prompts, *self.own_prompts.by_name]
-        named = {"": grid.prompt, **{f".groups[{i}]": group.prompt or [] for i, group in enumerate(grid.groups or [])}}
-        for key, names in named.items():
-            for name in names:
-                check_known(f"{where}{key}.prompt", name, prompts, "prompt")
+        for name in grid.prompt:
+            check_known(f"{where}.prompt", name, [*self._game.prompts, *self.own_prompts.by_name], "prompt")
         if grid.groups is not None:
             for key in ("model", "n", "honest", "b", "byzantine"):
                 if getattr(grid, key) is not None:
@@ -176,7 +173,7 @@ class Expander:
             "model": population.model,
             "n": sum(counts.values()) - replaced,
             "b": counts[self._byzantine],
-            "prompt": self._prompts(population.groups, prompt, where),
+            "prompt": prompt,
         }
         if self._by_byzantine:
             axes[BYZANTINE_AXIS] = population.byzantine
@@ -265,35 +262,20 @@ class Expander:
                 yield _Population(groups, *labels)
 
     def _choices(self, entry: GroupEntry, where: str) -> Iterator[PlayerGroup]:
-        prompts: list[str | None] = [None]
-        if entry.prompt:
-            prompts = [self.own_prompts.by_name.get(name, name) for name in entry.prompt]
-        for role, count, written, prompt in product(entry.role, entry.count, entry.policy, prompts):
+        for role, count, written in product(entry.role, entry.count, entry.policy):
             check_known(f"{where}.role", role, self._game.roles, "role")
             policy = self._policy(written, f"{where}.policy", role)
             # A list of policies may mix those that ask a model with those that do not.
             asks = policy.kind.rule is None or len(entry.policy) == 1
             for model in entry.model if entry.model and asks else [None]:
-                yield PlayerGroup(role, count, replace(self._with_model(policy, model, where), prompt=prompt))
+                yield PlayerGroup(role, count, self._with_model(policy, model, where))
 
     def _population(self, groups: Sequence[PlayerGroup], role: str, where: str) -> str:
-        """Return a readable name of what plays a role: one player's, or all with their counts.
-
-        Prompts of groups are told in it but for honest agents, whose are told in an axis of their own.
-        """
+        """Return a readable name of what plays a role: one player's, or all with their counts."""
         players = [group for group in groups if group.role == role]
-        names = [group.player.name if role == self._honest else group.player.label for group in players]
-        if len(names) < 2:
-            return names[0] if names else NOBODY
-        return self._joined([f"{group.count}-{name}" for group, name in zip(players, names, strict=True)], where)
-
-    def _prompts(self, groups: Sequence[PlayerGroup], prompt: str, where: str) -> str:
-        """Return the prompt of the honest agents, or those of their groups in order, where they differ."""
-        names = [str(group.player.prompt or prompt) for group in groups if group.role == self._honest]
-        return self._joined(names if len({*names}) > 1 else names[:1] or [prompt], where)
-
-    def _joined(self, names: Sequence[str], where: str) -> str:
-        name = "+".join(names)
+        if len(players) < 2:
+            return players[0].player.label if players else NOBODY
+        name = "+".join(f"{group.count}-{group.player.label}" for group in players)
         if len(name) > _LONGEST_POPULATION:
             raise UsageError(f"{where}.groups: {name[:60]}...: too long for a folder's name; use fewer groups")
         return name

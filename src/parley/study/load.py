@@ -76,7 +76,7 @@ def played_by(study: Study, model: str, entry: ModelEntry, role: str) -> Study:
         axes = {**condition.axes, "model": model} if role == study.game.roles[0] else condition.axes
         before = [group.player for group in condition.groups if group.role == role]
         groups = tuple(
-            replace(g, player=Player(BY_MODEL, model, entry, g.player.prompt)) if g.player in before else g
+            replace(g, player=Player(BY_MODEL, model, entry)) if g.player in before else g
             for g in condition.groups
         )
         changed = replace(condition, axes=axes, groups=groups)

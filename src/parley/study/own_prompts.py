@@ -55,8 +55,8 @@ class OwnPrompts:
         """Raise UsageError for a prompt that lacks a template that is sent in these conditions, or changes none."""
         sent: dict[str, set[str]] = defaultdict(set)  # the templates of each prompt
         for condition in conditions if self.by_name else ():
-            for name, roles in condition.roles_by_prompt.items():
-                sent[name] |= self._game.prompts.needed(condition.parameters, roles)
+            roles = {group.role for group in condition.groups}
+            sent[condition.prompt] |= self._game.prompts.needed(condition.parameters, roles)
         for name, prompt in self.by_name.items():
             where, templates = self._where(name), sent[name]
             if missing := sorted(templates - prompt.templates.keys()):

@@ -47,7 +47,6 @@ class PromptQuery:
     agent: str | None = None
     round: int | None = None
     phase: str | None = None
-    prompt: str | None = None
 
     def __str__(self) -> str:
         named = dict(sorted(vars(self).items(), reverse=True))
@@ -86,19 +85,15 @@ def prompt_sent(study: Study, where: Mapping[str, Any], query: PromptQuery, seed
 
     Raises UsageError if there is no such condition or agent, or if the game ends before it is asked that.
     """
-    role, prompt = query.role, query.prompt
+    role = query.role
     if role is not None:
         check_known(f"{study.file}: --role", role, study.game.roles, "role")
-    fitting = [
-        c
-        for c in study.fitting(where)
-        if any(g.count and role in (None, g.role) and prompt in (None, g.prompt or c.prompt) for g in c.playing)
-    ]
+    fitting = [c for c in study.fitting(where) if any(g.count and role in (None, g.role) for g in c.playing)]
     if not fitting:
         raise UsageError(f"{study.file}: no agent fits ({query}) in these conditions; choose another --where")
     simulation = Simulation(fitting[0], seed)
     game = simulation.game()
-    there = [seat for seat in game.seats if role in (None, seat.role) and prompt in (None, seat.prompt)]
+    there = [seat for seat in game.seats if role in (None, seat.role)]
     names = [seat.name for seat in there if query.agent in (None, seat.name)]
     place = f"{study.file}: {fitting[0].name}, seed {seed}"
     if not names:
@@ -142,7 +137,7 @@ def too_long(study: Study) -> list[TooLong]:
                 size = sum(len(message["content"].encode()) for message in ask.messages)
                 tokens = estimated_tokens(size, entry.dialect.longest(ask.sampling) + entry.reasoning_tokens)
                 if tokens > entry.context:
-                    model, prompt, n = player.model or "", player.prompt or condition.prompt, int(condition.axes["n"])
+                    model, prompt, n = player.model or "", condition.prompt, int(condition.axes["n"])
                     found.setdefault((model, prompt), TooLong(model, entry.context, prompt, n, ask.round, tokens))
     return list(found.values())
 
@@ -304,29 +299,26 @@ def _most_like(first: Condition, study: Study, against: Mapping[str, Any]) -> Co
 
 
 def _agent(one: Game, other: Game, role: str) -> str:
-    """Return the first agent that has this role in both games; one of another prompt in each, if there is one."""
-    prompts = {seat.name: seat.prompt for seat in other.seats if seat.role == role}
-    both = [seat for seat in one.seats if seat.role == role and seat.name in prompts]
-    if not both:
-        raise UsageError(f"no agent has the role {role} in both conditions; choose another --role")
-    return min(both, key=lambda seat: seat.prompt == prompts[seat.name]).name
+    both = {seat.name for seat in other.seats if seat.role == role}
+    for seat in one.seats:
+        if seat.role == role and seat.name in both:
+            return seat.name
+    raise UsageError(f"no agent has the role {role} in both conditions; choose another --role")
 
 
 def word_diff(study: Study, one: str, other: str) -> Iterator[Text]:
-    """Yield the lines with words in which two prompts differ, under the names of the templates that they are in.
+    """Yield the lines with words in which two prompts of a study differ, under the names of the templates.
 
-    Compared is what the study sends to roles that have both in it.
+    Compared is what the study sends of both.
     """
     prompts, own = study.game.prompts, study.own_prompts.by_name if study.own_prompts else {}
     known = {**prompts.variants, **{name: prompt.templates for name, prompt in own.items()}}
-    everyone = {*study.game.roles}
-    having = [{r for c in study.conditions for r in c.roles_by_prompt.get(name, ())} for name in (one, other)]
-    both = set.intersection(*(roles or everyone for roles in having)) or everyone
-    sent: set[str] = set()
-    for condition in study.conditions:
-        sent |= prompts.needed(condition.parameters, both & {group.role for group in condition.groups})
+    sent: dict[str, set[str]] = {one: set(), other: set()}
+    for condition in study.whole.conditions:
+        roles = {group.role for group in condition.groups}
+        sent.setdefault(condition.prompt, set()).update(prompts.needed(condition.parameters, roles))
     named: dict[tuple[str, str], list[str]] = {}
-    for name in sorted(sent):
+    for name in sorted(sent[one] & sent[other]):
         before, after = (text_of(known[prompt].get(name, "")) for prompt in (one, other))
         if before != after:
             named.setdefault((before, after), []).append(name)

@@ -202,7 +202,7 @@ class Study:
     def _contents(self) -> str:
         played = [[condition.name, condition.identity, list(condition.seeds)] for condition in self.conditions]
         # Words are shown also where nobody reads them.
-        words = [[each.prompt_digests, each.group_digests] for each in self.conditions if self.content.prompts]
+        words = [each.prompt_digests for each in self.conditions if self.content.prompts]
         drawn = {name: [c.model_dump(mode="json") for c in choices] for name, choices in self.content.figures.items()}
         return digest([self.title, *played, *words, *([drawn] if drawn else [])])[:8]
 

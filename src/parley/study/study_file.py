@@ -92,9 +92,6 @@ class GroupEntry(FileModel):
         default=["llm"],
         description="What answers: a policy of the game, or your own: an installed entry point or module:attribute.",
     )
-    prompt: Listed[Slug] | None = Field(
-        default=None, description="Prompts of the agents, as in `prompt` of the grid, which they have by default."
-    )
 
 
 class Grid(FileModel):

@@ -16,10 +16,10 @@ import schema_tables
 from parley.card.content import Card
 from parley.cli import commands
 from parley.engine.models import ModelsFile
-from parley.games.base import Game
+from parley.games.base import Game, new_game
+from parley.games.parameters import Group
 from parley.games.registry import GAMES
-from parley.imports.jsonl import ReplyLine
-from parley.study.prompt_sent import asked, default_study
+from parley.study.prompt_sent import asked
 from parley.study.study_file import StudyFile
 
 ROOT = Path(__file__).parents[2]
@@ -35,7 +35,7 @@ def made() -> dict[Path, str]:
     of_docs["own-policies"] = "\n".join(map(_view, GAMES.values()))
     of_docs["data"] = column_lists.markdown()
     of_docs["verification"] = promises.markdown()
-    schemas |= {"card": Card.model_json_schema(), "reply": ReplyLine.model_json_schema()}
+    schemas |= {"card": Card.model_json_schema()}
     found = {
         ROOT / "config" / "schemas" / f"{name}.schema.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
         for name, schema in schemas.items()
@@ -85,8 +85,9 @@ def _command(command: click.Command, name: str) -> Iterator[str]:
 
 def _view(game: type[Game]) -> str:
     """Return what a policy sees of a game: what its fields are, and as an example the view of an honest agent."""
-    [simulation] = default_study(game, next(iter(game.prompts)), {}).simulations()
-    *_, ask = (ask for ask in asked(simulation.game(), 0, 2) if ask.role == game.roles[0])
+    parameters, groups = game.Parameters(), [Group(game.roles[0], 3), Group(game.roles[-1], 1)]
+    made = new_game(game, parameters, groups, next(iter(game.prompts)), 0, game.draw_material(parameters, 0))
+    *_, ask = (ask for ask in asked(made, 0, 2) if ask.role == game.roles[0])
     of = type(ask.view)
     example = pformat(ask.view, width=110, compact=True).replace(f"{of.__module__}.", "")
     return f"### {game.name}: {of.__name__}\n\n{inspect.cleandoc(of.__doc__ or '')}\n\n```text\n{example}\n```\n"

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 
-import parley
 from benchmarks import coverage
 from parley.analysis.forks import SURE, influence_samples, surely, without_effect
 from parley.analysis.made_by import played
@@ -203,7 +202,6 @@ def test_questions_and_plans_take_the_mean_of_the_forks_of_a_game(study_factory:
     assert [plan.assumed is None for plan in planned(study, [])] == [False, True]
     write_frozen(study)
     simulate_shard(study, SCRIPTED, 0)
-    assert parley.load("forks.yaml").results().table("questions")["confirmatory"].all()  # made from the records
     summarize(study)
     row, _ = read_table("forks", "questions").to_dict("records")
     of_table = effect(read_table("forks", "forks"), "2", "silence-byzantine", "valid_consensus")

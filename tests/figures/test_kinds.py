@@ -1,4 +1,4 @@
-"""Figures of shares by threshold and of noise: what they show and leave out."""
+"""Figures of noise: what they show and leave out."""
 
 import numpy as np
 import pytest
@@ -7,21 +7,6 @@ from matplotlib.figure import Figure
 
 from parley.analysis.tables import read_table
 from support.figures import pages_of, panels_of, played, study_of, text_of
-from support.playing import hunt
-
-# Sweeps: the shares of kinds by threshold
-
-
-def test_shares_move_with_the_threshold_as_counted_by_hand() -> None:
-    # After round 1 agent_1 hunts 3 stags of 4, agent_3 1 of 4, agent_4 2 of 4, which is neither at any threshold.
-    swept = hunt("hbhh", "shss", "shss", "shhs", "shhh", "hhhh").of["archetypes_by_threshold"]
-    assert [float(threshold) for threshold in swept] == pytest.approx([0.5 + 0.05 * step for step in range(11)])
-    for threshold, found in swept.items():
-        told_apart = float(threshold) <= 0.75
-        assert found["cooperation_persistent"] == found["defection_prone"] == pytest.approx(told_apart / 3)
-        assert found["unclassified"] == pytest.approx(1 / 3 if told_apart else 1)
-    assert hunt("hh", "ss").of["archetypes_by_threshold"] == {}
-
 
 # Noise: seeds that were played again
 

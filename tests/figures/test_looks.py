@@ -60,8 +60,7 @@ STUDIES: dict[str, dict[str, Any]] = {
 FIGURES = {
     "consensus": "outcome_rates paper_figure_2 outcomes_by_byzantine paper_figure_3 valid_by_adversary trajectories",
     "networks": "agreement_by_round",
-    "hunt": "cooperation_by_round cooperation_and_recovery payoffs defection_by_group_size archetypes_by_threshold "
-    "timeline",
+    "hunt": "cooperation_by_round cooperation_and_recovery payoffs defection_by_group_size timeline",
 }
 DRAWN = [(study, name) for study, names in FIGURES.items() for name in names.split()]
 

@@ -7,6 +7,7 @@ import socket
 from pathlib import Path
 
 import pytest
+import yaml
 
 import parley as parley_package
 from parley.files import open_regular
@@ -32,8 +33,7 @@ READERS = [
     ("expand special.yaml", "special.yaml"),
     ("expand study.yaml", "models.yaml"),
     ("replay special", "special"),
-    ("problems '{kind: gsm8k, path: special.jsonl}'", "special.jsonl"),
-    ("problems '{kind: policies, path: special.yaml}'", "special.yaml"),
+    ("expand gsm8k.yaml", "special.jsonl"),
     ("ledger verify special.jsonl", "special.jsonl"),
 ]
 
@@ -42,6 +42,10 @@ READERS = [
 def test_a_special_file_is_refused_in_one_line(folder: Path, parley: Parley, kind: str) -> None:
     (folder / "study.yaml").write_text(STUDY)
     (folder / "models.yaml").unlink()
+    grid = {"model": "solver", "n": 3, "prompt": "improve"}
+    problems = {"problems": {"kind": "gsm8k", "path": "special.jsonl"}}
+    study = {"game": "deliberation", "parameters": problems, "grids": [grid]}
+    (folder / "gsm8k.yaml").write_text(yaml.safe_dump(study))
     for line, name in READERS:
         if kind == "a folder" and "gsm8k" in line:
             continue  # as they are published
@@ -51,7 +55,7 @@ def test_a_special_file_is_refused_in_one_line(folder: Path, parley: Parley, kin
         (folder / name).rmdir() if kind == "a folder" else (folder / name).unlink()
         assert ran.status in (1, 2), line
         [said] = ran.err.splitlines()
-        assert said.startswith(f"parley: {name}: "), line
+        assert f"{name}: " in said, line
         assert any(part in said for part in ("no regular file", "no file or folder", "a folder")), said
         assert not ran.out
 

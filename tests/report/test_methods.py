@@ -17,7 +17,7 @@ from support.figures import played, study_of
 
 pytestmark = pytest.mark.promise("The methods text agrees with the study and its records.")
 
-NAMES = ("simulations", "conditions", "contrasts", "questions", "margins", "regret")
+NAMES = ("simulations", "conditions", "contrasts", "questions", "regret")
 
 
 @pytest.fixture(scope="module")

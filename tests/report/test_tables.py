@@ -2,15 +2,11 @@
 
 import math
 
-import numpy as np
 import pandas as pd
 
-from parley.analysis.margins import margin_table
-from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.report import sections
 from parley.report.html import HtmlTable
-from support.studies import AXES, Drawn
 
 
 def rows_of(table: HtmlTable) -> list[dict[str, str]]:
@@ -24,21 +20,6 @@ def rows_of(table: HtmlTable) -> list[dict[str, str]]:
 
 
 # Several axes
-
-
-def test_margins_are_those_of_the_first_outcome() -> None:
-    made = Drawn(np.random.default_rng(1), 20, 0.3)
-    for model, rate in {"a": 0.4, "b": 0.7}.items():
-        for prompt in "pq":
-            made.play(rate, model=model, prompt=prompt)
-    margins = rows_of(sections.margin_table(margin_table(made.rows, AXES, ConsensusGame), ConsensusGame))
-    assert {row["what"] for row in margins} == {"valid consensus"}
-    whole, first, second = margins[:3]
-    assert (whole["value"], whole["over"]) == ("all conditions", "4 conditions")
-    assert (first["value"], first["difference"], first["p"]) == ("model: a", "", "")
-    assert (second["value"], second["(over)"]) == ("model: b", "40 simulations, 20 seeds")
-    assert second["difference"].endswith(" points")
-    assert second["(difference)"].startswith(f"a {first['rate'].split()[0]}, b {second['rate'].split()[0]}; ")
 
 
 # Reactions

@@ -1,4 +1,4 @@
-"""Lines with their intervals: means of measures by round, shares by threshold.
+"""Lines with their intervals: means of measures by round, shares by number faced.
 
 Games end early: under the panels of rounds stand the numbers of simulations in the means, and how many of them still
 play, as under survival curves.
@@ -20,7 +20,7 @@ from parley.games.evidence import ANY, FigureSpec
 from parley.study import Study
 
 _SIZE = (1.3, HEIGHT)  # inches, of a panel
-_MAX_TICKS, _MAX_THRESHOLDS = 5, 4  # along x: rounds, thresholds
+_MAX_TICKS, _MAX_NUMBERS = 5, 4  # along x: rounds, numbers faced
 _MAX_MARKS = 6  # with intervals, on one line
 _APART = 0.08  # inches between lines at one round, as long as there is room between rounds
 _END: dict[str, Any] = {"marker": "|", "markersize": 9, "markeredgewidth": 1.4, "linestyle": "none"}
@@ -136,14 +136,7 @@ def _numbers(rows: pd.DataFrame) -> dict[int, str]:
     return {int(number): str(n) if left == n else f"{left}/{n}" for number, left, n in numbers}
 
 
-# Thresholds
-
-
-def sweep(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
-    """Draw the mean of each share in `spec.of` by the threshold; `table` is `thresholds`."""
-    labels = common.labels_of(study.game.evidence.quantities, spec.of)
-    note = f"Mean of the simulations that have the shares, with its {common.WILSON}."
-    return _swept(study, spec, table[table["share"].isin(spec.of)], labels, note)
+# Answers given up
 
 
 _FACED = {"gave_way": ("low", "high"), "misled": ("misled_low", "misled_high")}  # columns of `conformity`
@@ -152,48 +145,42 @@ _FACED = {"gave_way": ("low", "high"), "misled": ("misled_low", "misled_high")} 
 def faced(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     """Draw the shares of answers given up by the number of others faced; `table` is `conformity`."""
     table = table[table["faced"] != ANY]
-    table = table.assign(threshold=table["faced"].astype(float))
+    table = table.assign(number=table["faced"].astype(float))
     parts = [
         table.assign(share=share, mean=table[share], low=table[low], high=table[high])
         for share, (low, high) in _FACED.items()
     ]
     rows = pd.concat(parts).dropna(subset=["mean"])
     labels = dict(zip(_FACED, ("any answer given up", "a right one for a wrong one"), strict=True))
-    return _swept(study, spec, rows, labels, f"Share with its {common.WILSON}, clustered by game.")
-
-
-def _swept(study: Study, spec: FigureSpec, table: pd.DataFrame, labels: dict[str, str], note: str) -> list[Figure]:
-    if table.empty:
+    if rows.empty:
         return empty(study, spec, "Nothing to draw: no simulation has such shares.")
     notes: list[str] = []
-    varying = common.varied(table, study.axes, notes)
-    groups = common.alike(study, table, varying)
+    varying = common.varied(rows, study.axes, notes)
+    groups = common.alike(study, rows, varying)
     common.not_shown(len(study.conditions), len(groups), notes)
-    notes.append(note)
-    same = table["simulations"].nunique() == 1  # else it stands under each panel
+    notes.append(f"Share with its {common.WILSON}, clustered by game.")
+    same = rows["simulations"].nunique() == 1  # else it stands under each panel
     if same:
-        common.counted(table, notes)
-    heads = {label.rpartition(": ")[0] for label in labels.values()}
-    share = heads.pop() if len(heads) == 1 else ""  # stands along y, once
-    legend = [line_handle(index, label.removeprefix(f"{share}: ")) for index, label in enumerate(labels.values())]
+        common.counted(rows, notes)
+    legend = [line_handle(index, label) for index, label in enumerate(labels.values())]
     link = common.linker(study)
 
-    def draw(ax: Axes, index: int, rows: pd.DataFrame) -> None:
-        _by_threshold(ax, rows, list(labels), link)
-        ax.set_xlabel(spec.x if same else f"{spec.x}\n{int(rows['simulations'].max())} sims")
+    def draw(ax: Axes, index: int, here: pd.DataFrame) -> None:
+        _by_number(ax, here, list(labels), link)
+        ax.set_xlabel(spec.x if same else f"{spec.x}\n{int(here['simulations'].max())} sims")
 
-    return common.panel_rows(study, spec, [share or "mean share"], groups, varying, _SIZE, notes, legend, draw)
+    return common.panel_rows(study, spec, ["mean share"], groups, varying, _SIZE, notes, legend, draw)
 
 
-def _by_threshold(ax: Axes, rows: pd.DataFrame, names: list[str], link: common.Linker) -> None:
+def _by_number(ax: Axes, rows: pd.DataFrame, names: list[str], link: common.Linker) -> None:
     common.share_axis(ax, 1)
-    thresholds = sorted(rows["threshold"].unique())
-    span = (thresholds[-1] - thresholds[0]) or 1.0
-    ax.set_xlim(thresholds[0] - 0.05 * span, thresholds[-1] + 0.05 * span)
-    ax.set_xticks(thresholds[:: math.ceil(len(thresholds) / _MAX_THRESHOLDS)])
+    numbers = sorted(rows["number"].unique())
+    span = (numbers[-1] - numbers[0]) or 1.0
+    ax.set_xlim(numbers[0] - 0.05 * span, numbers[-1] + 0.05 * span)
+    ax.set_xticks(numbers[:: math.ceil(len(numbers) / _MAX_NUMBERS)])
     for index, name in enumerate(names):
-        here = rows[rows["share"] == name].sort_values("threshold")
+        here = rows[rows["share"] == name].sort_values("number")
         if here.empty:
             continue
-        x = here["threshold"].to_numpy(float) + (index - (len(names) - 1) / 2) * 0.012 * span
+        x = here["number"].to_numpy(float) + (index - (len(names) - 1) / 2) * 0.012 * span
         _line(ax, x, here, index, len(x), link(rows.iloc[0]), line_style(index))

@@ -185,8 +185,8 @@ def _statistics(study: Study, tables: Mapping[str, pd.DataFrame]) -> str:
         )
     if len(tables["contrasts"]):
         sentences.append("Exploratory p values were corrected within families by Holm's method.")
-    if CLUSTERED in {*tests, *tables["margins"]["test"]}:
-        sentences.append("Rates over several axes were compared by McNemar's test for clustered pairs.")
+    if CLUSTERED in tests:
+        sentences.append("Rates over several conditions were compared by McNemar's test for clustered pairs.")
     return " ".join(sentences)
 
 

@@ -86,7 +86,7 @@ def _tables(study: Study) -> dict[str, pd.DataFrame]:
 
 _SHOWN = (
     *("simulations", "conditions", "rates", "quantities", "questions", "contrasts", "noise"),
-    *("reactions", "behaviors", "margins", "players", "achievable", "regret", "decision_rates"),
+    *("reactions", "behaviors", "players", "achievable", "regret", "decision_rates"),
     *("equal_cost", "votes", "conformity", "forks", "paper"),
 )
 

@@ -24,16 +24,14 @@ from parley.report.html import (
     Row,
     estimate,
     p_column,
-    p_text,
     table,
     words,
 )
 from parley.report.overview import simulations_text
 from parley.study import Study
 from parley.study.comparisons import labels_of
-from parley.text import counted
 
-MAX_CONTRASTS, MAX_MARGINS = 60, 80  # rows; tables on the disk have all
+MAX_CONTRASTS = 60  # rows; the table on the disk has all
 
 
 def all_tables(study: Study, made: Mapping[str, pd.DataFrame], links: ReportLinks) -> dict[str, HtmlTable]:
@@ -47,7 +45,6 @@ def all_tables(study: Study, made: Mapping[str, pd.DataFrame], links: ReportLink
         "contrasts": contrast_table(made["contrasts"], by, game),
         "forks": _fork_table(made["forks"], game),
         "noise": _noise_table(made["noise"], by, game),
-        "margins": margin_table(made["margins"], game),
         "paper": table("paper", [{"line": line} for line in paper_lines(made["paper"], game)], words("what", "line")),
         "players": player_table(made["players"], by, game),
         "behaviors": behavior_table(made["behaviors"], by, game),
@@ -215,43 +212,6 @@ def _noise_table(noise: pd.DataFrame, by: Sequence[str], game: type[Game]) -> Ht
         HtmlColumn("noise", lambda row: f"±{100 * row['band']:.0f}"),
         by=by,
     )
-
-
-def margin_table(margins: pd.DataFrame, game: type[Game]) -> HtmlTable:
-    """Return the margins of the game's first outcome."""
-    first = game.outcomes[0]
-    rows = margins[margins["what"] == first.name].to_dict("records")
-
-    def compared(text: Any) -> Any:
-        return lambda row: "" if pd.isna(row["difference"]) else text(row)
-
-    change = estimate("difference", "+z.0f", "difference_low", "difference_high", scale=100, unit=" points")
-    return table(
-        "margins",
-        rows[:MAX_MARGINS],
-        words("what", lambda row: first.label),
-        words(
-            "value", lambda row: f"{row['axis']}: {row['value']}" if row["axis"] else row["value"] or "all conditions"
-        ),
-        HtmlColumn(
-            "over",
-            lambda row: (
-                counted(row["conditions"], "condition") + f", {row['left_out']} left out" * (row["left_out"] > 0)
-            ),
-            lambda row: f"{counted(row['simulations'], 'simulation')}, {counted(row['seeds'], 'seed')}",
-            is_number=False,
-        ),
-        HtmlColumn("rate", estimate("rate", ".1%", limits=".0%")),
-        HtmlColumn("difference", compared(change), compared(_rates_and_pairs)),
-        HtmlColumn("p", compared(lambda row: p_text(row["p"])), compared(lambda row: row["test"])),
-        HtmlColumn("p corrected", compared(lambda row: p_text(row["p_holm"]))),
-        total=len(margins),
-    )
-
-
-def _rates_and_pairs(row: Row) -> str:
-    pairs = f"; {row['only_from']} only {row['from']}, {row['only_value']} only {row['value']}" if row["pairs"] else ""
-    return f"{row['from']} {row['rate_from']:.1%}, {row['value']} {row['rate_value']:.1%}{pairs}"
 
 
 # Forks, players, reactions

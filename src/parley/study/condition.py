@@ -142,16 +142,12 @@ class Parent:
 
 @dataclass(frozen=True)
 class Fork:
-    """What a condition of forks does to games that were recorded: `before` is as they were played, all by seed.
-
-    `change` is as in a study, as JSON. Without `anew` its games have the sampling seeds of their parents.
-    """
+    """What a condition of forks does to games that were recorded: `before` is as they were played, all by seed."""
 
     before: "Condition"
     point: Point
-    change: Mapping[str, Any]
+    change: Mapping[str, Any]  # as in a study, as JSON
     parents: Mapping[int, Parent]
-    anew: bool = True
 
     @property
     def recasts(self) -> bool:
@@ -364,7 +360,7 @@ class Simulation:
         if fork is None:
             return digest([self.condition.identity, self.seed])
         parent = fork.parents[self.seed]
-        return digest([self.condition.identity, parent.digest]) if fork.anew else parent.id
+        return digest([self.condition.identity, parent.digest])
 
     def record(self, study: str) -> Path:
         """Return the path of its record."""

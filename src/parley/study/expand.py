@@ -28,7 +28,6 @@ from parley.study.condition import (
 )
 from parley.study.own_prompts import OwnPrompts
 from parley.study.study_file import SAME, Grid, GroupEntry, PlayerChoice, PolicyChoice, StudyFile
-from parley.text import choose
 from parley.text.yamlfile import check_known, is_slug, shown, validated
 from parley.trust import POLICY_ENTRY_POINTS, entry_points
 
@@ -303,19 +302,6 @@ class Expander:
                 raise UsageError(f"{self._where}: {said}; `parley show RECORD` prints theirs")
             return recorded
         return self._with_model(ChosenPolicy(LLM, LLM.Parameters()), model, self._where).entry or own
-
-    def protocol(self, written: str | PlayerChoice) -> ChosenPolicy:
-        """Return the protocol that games are held against; raises UsageError if it is no rule of the game."""
-        where = f"{self._where}: achievable"
-        chosen = self._policy(written, where, self._game.roles[0])
-        if chosen.kind.rule is None or chosen.kind is IMPORTED or not self._game.evidence.table("regret"):
-            rules = [name for name, kind in self._game.policies.items() if kind.rule is not None and not kind.roles]
-            known = rules if self._game.evidence.table("regret") else []
-            raise UsageError(
-                f"{where}: {chosen.kind.name!r}: no protocol of the game {self._game.name}; "
-                f"{choose(chosen.kind.name, known) if known else 'remove this key'}"
-            )
-        return chosen
 
     def _policy(
         self, written: str | PolicyChoice, where: str, role: str, models: Sequence[str] | None = None

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass, fields, replace
 from os.path import exists, lexists
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from parley import paths
@@ -21,7 +20,7 @@ from parley.games.registry import GAMES, game_class
 from parley.identity import digest
 from parley.policies.kinds import BY_MODEL
 from parley.study.comparisons import rates_of
-from parley.study.condition import OWN_CODE, SCRIPTED, SERVICES, Player, Simulation
+from parley.study.condition import OWN_CODE, SCRIPTED, SERVICES, Player
 from parley.study.expand import NOBODY, Expander, check_one_place
 from parley.study.recorded import Forks
 from parley.study.study import Study
@@ -50,20 +49,14 @@ def load_study(
     return _checked(file, written, models_file, recorded or {}, needs_weights)
 
 
-def study_of(
-    name: str,
-    content: Any,
-    models_file: Path | None,
-    needs_weights: bool = True,
-    unfiled: Mapping[str, ModelEntry] = MappingProxyType({}),
-) -> Study:
+def study_of(name: str, content: Any, models_file: Path | None) -> Study:
     """Return the study that a file of this name and content would be, which there is none of; raises as `load_study`.
 
-    Messages do not name the file. It may name the models `unfiled`, too, which the models file does not have.
+    Messages do not name the file.
     """
     file = Path(f"{name}.yaml")
     try:
-        return _checked(file, content, models_file, unfiled, needs_weights)
+        return _checked(file, content, models_file, {}, True)
     except (UsageError, RecordError) as error:
         raise type(error)(re.sub(rf"(?m)^{re.escape(str(file))}: ", "", str(error))) from None
 
@@ -76,8 +69,7 @@ def played_by(study: Study, model: str, entry: ModelEntry, role: str) -> Study:
         axes = {**condition.axes, "model": model} if role == study.game.roles[0] else condition.axes
         before = [group.player for group in condition.groups if group.role == role]
         groups = tuple(
-            replace(g, player=Player(BY_MODEL, model, entry)) if g.player in before else g
-            for g in condition.groups
+            replace(g, player=Player(BY_MODEL, model, entry)) if g.player in before else g for g in condition.groups
         )
         changed = replace(condition, axes=axes, groups=groups)
         conditions[changed.name] = changed
@@ -111,15 +103,11 @@ def _checked(
     conditions = once
     if repeats > 1:
         conditions = tuple(replace(condition, repeat=repeat) for repeat in range(repeats) for condition in once)
-    study = Study(
-        *(file, content, models_file, game, conditions, dict(models)),
-        own_prompts=expander.own_prompts,
-        achievable=None if content.achievable is None else expander.protocol(content.achievable),
-    )
+    study = Study(file, content, models_file, game, conditions, dict(models), expander.own_prompts)
     _check_services(study, recorded)
     _check_drawn(study)
     _ = study.comparisons  # a question that no condition answers is refused before anything is played
-    _check_achievable(study)
+    _check_lost(study)
     _check_paper(study)
     return study
 
@@ -140,17 +128,12 @@ def _check_made_of(content: StudyFile, where: str) -> None:
         raise UsageError(f"{where}: {min(said)}: the recorded games of `fork` say it already; remove this key")
 
 
-def _check_achievable(study: Study) -> None:
-    """Raise UsageError for a protocol that cannot play, and questions about what was lost where none is played."""
-    for condition in study.conditions if study.achievable else ():
-        with located(f"{study.file}"):
-            Simulation(condition, 0).game().best_known(study.achievable)
+def _check_lost(study: Study) -> None:
+    """Raise UsageError for questions about what was lost where rules alone play, which are held against nothing."""
     lost = {quantity.name for quantity in study.game.evidence.lost}
     asked = next((name for each in study.comparisons for name in each.outcomes if name in lost), None)
-    if asked and study.achievable is None and all(condition.honest_by_rules for condition in study.conditions):
-        raise UsageError(
-            f"{study.file}: questions: {asked}: games of rules are held against no protocol; add achievable: PROTOCOL"
-        )
+    if asked and all(condition.honest_by_rules for condition in study.conditions):
+        raise UsageError(f"{study.file}: questions: {asked}: only games of models lose it; ask about one")
 
 
 def _check_services(study: Study, recorded: Mapping[str, ModelEntry]) -> None:

@@ -12,25 +12,23 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from parley.errors import ParleyError, UsageError, located
+from parley.errors import ParleyError, UsageError
 from parley.games.base import Game
 from parley.games.parameters import Seat
 from parley.games.playing import playing
 from parley.games.prompts import text_of
 from parley.identity import stream
 from parley.policies import BYTES_PER_TOKEN, Ask, Reply, estimated_tokens
-from parley.policies.kinds import BY_MODEL, PolicyKind, Rule
+from parley.policies.kinds import PolicyKind, Rule
 from parley.policies.reply_text import FreeText, parse_reply, schema_of
 from parley.study import Study
-from parley.study.condition import Condition, Player, PlayerGroup, Simulation, axis_value
-from parley.study.study_file import StudyFile
+from parley.study.condition import Condition, Player, Simulation
 from parley.text import by_number, choose
-from parley.text.yamlfile import check_known, validated
+from parley.text.yamlfile import check_known
 
 if TYPE_CHECKING:
     import numpy as np
@@ -147,23 +145,6 @@ def lasting(simulation: Simulation) -> list[PolicyKind]:
     kinds = simulation.condition.game.policies.values()
     fitting = [kind for kind in kinds if kind.rule is not None and not kind.roles and not kind.needs]
     return sorted(fitting, key=lambda kind: -max(ask.round for ask in asked(simulation.game(), 0, kinds=[kind])))
-
-
-def default_study(game: type[Game], prompt: str, parameters: Mapping[str, Any]) -> Study:
-    """Return a study of one condition: four agents, one of them of the last role, all played by language models.
-
-    `parameters` are those that are not the default. Raises UsageError if the game cannot be played so, or does not
-    know the prompt.
-    """
-    check_known("--prompt", prompt, game.prompts, "prompt")
-    chosen = validated(game.Parameters, dict(parameters), game.name)
-    axes: dict[str, Any] = {"model": BY_MODEL.label, "n": 4, "b": 1, "prompt": prompt}
-    axes |= {name: axis_value(getattr(chosen, name)) for name in parameters}
-    groups = (PlayerGroup(game.roles[0], 3, Player(BY_MODEL)), PlayerGroup(game.roles[-1], 1, Player(BY_MODEL)))
-    condition = Condition(game, axes, chosen, groups, prompt, range(1))
-    with located(f"{game.name} with these parameters"):
-        game.check(chosen, condition.playing)
-    return Study(Path(game.name), StudyFile(game=game.name), Path(), game, (condition,), {})
 
 
 def asked(

@@ -74,9 +74,9 @@ def recorded_simulation(path: Path, described: Any) -> Simulation:
 
 def _fork_of(path: Path, described: Any, seed: int) -> Fork:
     before, parent = described["before"], described["parent"]
-    point, anew = Point(described["round"], described["phase"]), described["anew"]
+    point = Point(described["round"], described["phase"])
     parents = {seed: Parent(path, parent["id"], parent["digest"], None, described["seats"])}
-    return Fork(recorded_simulation(path, before).condition, point, described["change"], parents, anew)
+    return Fork(recorded_simulation(path, before).condition, point, described["change"], parents)
 
 
 def _player_of(game: type[Game], group: Mapping[str, Any]) -> Player:
@@ -307,7 +307,7 @@ class Forks:
         if groups is None:
             return None
         if any(group.player.policy.kind is IMPORTED for group in groups):
-            raise UsageError(f"{self._where}: {games[0].record}: was played elsewhere; swap all of its players")
+            raise UsageError(f"{self._where}: {games[0].record}: was played elsewhere, so it has no forks")
         written = change.model_dump(mode="json", exclude_none=True)
         number = point.round if point.phase is None else str(point)
         condition = Condition(

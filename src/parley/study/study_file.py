@@ -357,11 +357,6 @@ class StudyFile(FileModel):
     budget: BudgetLimits | None = Field(
         default=None, description="What its services may spend; not part of the identity."
     )
-    achievable: WrittenPlayer | None = Field(
-        default=None,
-        description="The protocol, a scripted policy, that every game is held against (table `regret`). By default "
-        "games of models are held against the best that is known for their seats.",
-    )
     most_unusable: Annotated[float, Field(gt=0, le=1)] | None = Field(
         default=0.95,
         description="From which share of unusable replies a model's games pause, looked at after each 20 of its "

@@ -66,7 +66,7 @@ def test_a_placebo_replays_with_the_problem_that_its_record_has(tmp_path: Path, 
     assert {replay(record).difference for record in records} == {None}
     alone = {**gsm8k(questions(tmp_path, range(1))), "hears": "another_problem"}
     study = study_factory(SOLVERS, game="deliberation", parameters=alone)
-    with pytest.raises(UsageError, match="no 2 different problems"):
+    with pytest.raises(UsageError, match="no two different problems"):
         play_all(study)
 
 

@@ -19,7 +19,7 @@ from parley.errors import BudgetError
 from parley.play.record import read_summary
 from parley.play.replay import replay
 from parley.play.simulate import simulate
-from parley.play.spending import Spending
+from parley.play.spending import count_spent
 from support.answering import free_port
 from support.workflows import real_snakemake, write_real
 
@@ -107,7 +107,7 @@ def test_a_study_asks_a_service_with_a_key_through_the_workflow(
         assert replay(record).difference is None
 
     used = [read_summary(record).telemetry for record in records]
-    account = Spending(study).count()
+    account = count_spent(study)
     assert account.total == sum(told["prompt_tokens"] + told["completion_tokens"] for told in used)
     assert sum(tokens.cached for tokens in account.values()) == sum(told["cached_tokens"] for told in used)
 

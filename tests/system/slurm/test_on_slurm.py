@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from parley import paths
-from parley.play.spending import Spending
+from parley.play.spending import count_spent
 from parley.workflow.slurm import listed_jobs
 from support.answering import KEY, SERVED, VARIABLE, service
 from support.cluster import (
@@ -185,11 +185,11 @@ def test_all_games_of_a_service_are_one_job_that_keeps_its_limits_and_the_budget
         controller = start("--retries", "0", *PLAY)
         assert controller.wait(timeout=240) == 1, output()
         assert "the budget of study is spent: " in output()
-        assert Spending(study).count().total == 107 * len(server.bodies) <= 3500
+        assert count_spent(study).total == 107 * len(server.bodies) <= 3500
 
         study = write(grid, models={"tiny": entry}, **content)
         finish(start(*PLAY))
         assert all(record.exists() for record in records_of(study))
         assert len(submitted_jobs()) == 2
         assert max(server.most) == 4
-        assert Spending(study).count().total == 107 * len(server.bodies)
+        assert count_spent(study).total == 107 * len(server.bodies)

@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,11 +19,10 @@ from parley.errors import EngineError, ParleyError, UsageError
 from parley.play.record import read_attempts, read_summary
 from parley.play.replay import replay
 from parley.play.simulate import Answering, play_simulation, simulate, simulate_shard
-from parley.play.verify import verify
 from parley.policies import own_code
 from parley.report.explorer.game import recorded_attempts
 from parley.report.explorer.selection import select
-from parley.study import Study, load_study
+from parley.study import load_study
 from parley.workflow.run import find_own_programs
 from support import REPOSITORY
 from support.commands import heard
@@ -159,7 +157,7 @@ class Elsewhere(Noted):
 
 
 @pytest.mark.promise("A record has the requests that left, also where own code asks its model something else.")
-def test_what_own_code_sent_is_recorded_replayed_verified_and_shown(
+def test_what_own_code_sent_is_recorded_replayed_and_shown(
     study_factory: StudyFactory, own: str, folder: Path, engines: dict[str, Any]
 ) -> None:
     (folder / f"{own}.py").write_text(f"import asyncio\n{ASKS_TWICE}")
@@ -182,11 +180,6 @@ def test_what_own_code_sent_is_recorded_replayed_verified_and_shown(
         assert json.loads(row["sent"])[1]["messages"][-1] == ["user", row["user"]]
         assert json.loads(row["sent"])[1]["messages"][2] == ["assistant", json.loads(row["sent"])[0]["text"]]
     assert replay(record).identical
-    asked = len(server.bodies)
-    passes = list(verify([record], [path], Path("models.yaml"), 4, None, 5.0))
-    assert [(len(one.replies), one.different) for one in passes] == [(asked, [])] * 4
-    cold = [body["messages"] for body in server.bodies[asked : 2 * asked]]
-    assert sorted(map(str, cold)) == sorted(str(body["messages"]) for body in server.bodies[:asked])
     [file] = select(study, {}, 1).parts[0].simulations
     [first, *_] = recorded_attempts(file)[1]
     assert (first.system, first.entry.sent) == (rows[0]["system"], rows[0]["sent"])
@@ -278,43 +271,21 @@ def test_a_study_cannot_name_what_is_installed(study_factory: StudyFactory, inst
     trust._plugins.cache_clear()
 
 
-WATCH = """
-import os, sys
-def watch(event, arguments):
-    if event == "import" and arguments[2] and {"", "%(folder)s"} & {*arguments[2]}:
-        os.close(os.open("%(folder)s/looked", os.O_CREAT))
-sys.addaudithook(watch)
-"""
-
-
-@pytest.fixture
-def watched(study_factory: StudyFactory, own: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Study]:
-    """A study whose own code loads once; no process may look for libraries in its folder."""
-    (folder / "watch").mkdir()
-    (folder / "watch" / "sitecustomize.py").write_text(WATCH % {"folder": folder})
-    monkeypatch.setenv("PYTHONPATH", str(folder / "watch"))
-    (folder / f"{own}.py").write_text(f"open({str(folder / 'loaded')!r}, 'x').close()\n{OWN}")
-    yield study_factory({"model": {"name": f"{own}:Echo", "value": 7}})
-    assert (folder / "loaded").exists()
-    assert not (folder / "looked").exists()
-
-
 @pytest.mark.promise("A file beside a study that is called as a library does is never run in its place.")
 @pytest.mark.slow
-def test_no_library_is_looked_for_beside_a_study(watched: Study) -> None:
+def test_no_library_is_looked_for_beside_a_study(study_factory: StudyFactory, own: str) -> None:
+    for library in ("pytz", "numpy", "pyarrow", "yaml", "jinja2", own):  # its own code is not run by these either
+        Path(f"{library}.py").write_text(f"open('looked', 'a').close()\n{OWN if library == own else ''}")
+    study = study_factory({"model": {"name": f"{own}:Echo", "value": 7}})
     path = [*sys.path]
-    play_all(watched)
+    play_all(study)
     assert sys.path == path
+    Path("looked").unlink()
     commands = (
         "for each in 'status', 'plan', 'summarize', 'view': commands([each, 'small.yaml'], standalone_mode=False)"
     )
     subprocess.run([sys.executable, "-P", "-c", f"from parley.cli import commands\n{commands}"], check=True)
-
-
-@pytest.mark.rare
-@pytest.mark.usefixtures("watched")
-def test_no_library_is_looked_for_beside_a_study_that_is_run() -> None:
-    subprocess.run([Path(sys.executable).with_name("parley"), "run", "small.yaml"], check=True)
+    assert not Path("looked").exists()
 
 
 def test_own_code_finds_what_lies_beside_it(study_factory: StudyFactory, own: str, folder: Path) -> None:

@@ -52,13 +52,6 @@ def test_who_is_alone_does_not_talk(study_factory: StudyFactory) -> None:
     assert [c.axes["arm"] for c in study.conditions] == ["none", "talk", "placebo"]
 
 
-def test_how_arms_are_written(study_factory: StudyFactory) -> None:
-    study = talking(study_factory, compare_with=["placebo", {"independent": 7}])
-    numbers = {c.axes["arm"]: c.groups[0].count for c in study.conditions}
-    assert numbers == {"talk": 3, "placebo": 3, "independent": 7}
-    assert [c.axes["arm"] for c in talking(study_factory, compare_with="placebo").conditions] == ["talk", "placebo"]
-
-
 @pytest.mark.parametrize(
     ("grid", "content", "named"),
     [

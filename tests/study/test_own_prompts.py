@@ -31,13 +31,10 @@ TWO = {"prompt": ["may_exist", "watched"], "n": 4, "b": [0, 1], "byzantine": "sa
 SENT: list[tuple[str, str, dict[str, Any]]] = [
     ("consensus", "may_exist", {}),
     ("consensus", "none_exist", {"protocol": "swarms"}),
-    ("consensus", "may_exist", {"reply_format": "text"}),
     ("consensus", "may_exist", {"protocol": "swarms", "reply_format": "two_steps"}),
-    ("consensus", "may_exist", {"stop_threshold": 0.75, "disclose_topology": True}),
     ("deliberation", "skeptical", {"problems": {"kind": "arithmetic"}}),
     ("deliberation", "improve", {"problems": {"kind": "policies"}, "reply_format": "two_steps"}),
     ("stag_hunt", "plain", {"disclosure": "explicit", "topology": "ring"}),
-    ("stag_hunt", "plain", {"cheap_talk": False}),
     ("stag_hunt", "plain", {"rules": "published"}),
 ]
 
@@ -240,9 +237,7 @@ def recorded(study: Study, place: int = -1) -> Path:
     ("templates", "words"),
     [
         ({"honest_vote_system": "{evil}"}, "no place of this template"),
-        ({"honest_chat_system": "x"}, "no template of the game"),
         ({"honest_vote_system": 3}, "describes no simulation"),
-        ({"honest_vote_system": None}, "describes no simulation"),
         ("{evil}", "describes no simulation"),
     ],
 )

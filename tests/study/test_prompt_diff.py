@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from parley.errors import UsageError
-from parley.study import Study, load_study
+from parley.study import Study
 from parley.study.prompt_sent import PARTS, PromptDiff, prompt_diff
-from support import REPOSITORY
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("Contrasted prompts differ in what they are about, and in nothing else.")
@@ -70,13 +69,3 @@ def test_what_cannot_be_compared_is_refused(study_factory: StudyFactory) -> None
         compare(study, {"b": 0}, {"b": 1}, role="byzantine")
     with pytest.raises(UsageError, match="--where and --against choose the same"):
         compare(study_factory(), {}, {})
-
-
-def test_the_shipped_study_contrasts_disclosure_alone() -> None:
-    study = load_study(REPOSITORY / "config" / "stag-hunt.yaml")
-    asked = [(comparison.question.name, len(comparison.strata)) for comparison in study.comparisons]
-    assert asked == [("betrayal", 12), ("cheap_talk", 6), ("told", 18)]
-    for seed, topology in enumerate(("complete", "ring", "path", "star")):
-        where = {"topology": topology, "disclosure": "silent"}
-        found = compare(study, where, {**where, "disclosure": "explicit"}, seed=seed)
-        assert {part for _, _, part in changed(found)} == {"system"}

@@ -18,7 +18,6 @@ class PublicGoodsEvidence(e.Evidence[Any]):
         e.FigureSpec("contributions", "curves", "Contributions", "Mean contribution.", of=("contribution",)),
         e.FigureSpec("earnings", "quantities", "Earnings", "Mean earnings of an honest agent.", x="b", of=("earned",)),
         e.OUTCOMES_BY_BYZANTINE,
-        e.FigureSpec("timeline", "timeline", "Single games", "What each agent put into the pot in each round."),
     )
 
     def timeline(self, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> e.Timeline:
@@ -34,7 +33,7 @@ class PublicGoodsEvidence(e.Evidence[Any]):
                 for entry in trace
                 for name, value in entry["contributions"].items()
             },
-            states=(e.State("gives", "gives", "#56B4E9", ""), e.State("keeps", "gives nothing", "#FFFFFF", "")),
+            states=(e.State("gives", "gives", "#56B4E9"), e.State("keeps", "gives nothing", "#FFFFFF")),
             marks=(),
             results={entry["round"]: str(sum(entry["contributions"].values())) for entry in trace},
             results_label="pot",

@@ -18,24 +18,10 @@ def shown(page: Path) -> list[str]:
     return ids
 
 
-def test_it_writes_the_explorer_of_a_study_and_says_where(
-    parley: Parley, study_factory: StudyFactory, tmp_path: Path
-) -> None:
+def test_it_writes_the_explorer_of_a_study_and_says_where(parley: Parley, study_factory: StudyFactory) -> None:
     study = small_played(study_factory)
-    out = tmp_path / "for you"
-    assert parley("view", "small.yaml", "--where", "n=3", "--output", out).out == f"{out / 'index.html'}\n"
-    assert len(shown(out / "index.html")) == 2
-    assert not paths.view("small").exists()
-    (out / "notes.txt").write_text("mine")
-    assert parley("view", "small.yaml", "--output", out).status == 0
-    (own := tmp_path / "site" / "data").mkdir(parents=True)
-    (own / "mine.js").write_text("mine")
-    assert "give an empty folder" in one_line_error(parley("view", "small.yaml", "--output", own.parent), 2)
-    assert [*tmp_path.glob("site/**/*")] == [own, own / "mine.js"]
-    assert (out / "notes.txt").read_text() == "mine"
-
     page, mark = paths.view_page(paths.view("small")), paths.stamp(study.name, "view", study.plan)
-    for options, whole in (([], True), (["--where", "n=4"], False)):
+    for options, whole in (([], True), (["--most", "2"], False)):
         ran = parley("view", "small.yaml", *options)
         assert (ran.status, ran.out, ran.err) == (0, f"{page}\n", "")
         assert mark.exists() is whole, options  # only the whole is marked as made
@@ -53,4 +39,3 @@ def test_a_study_is_shown_where_its_model_cannot_be_played(parley: Parley, study
 def test_what_cannot_be_shown_is_told_in_one_line(parley: Parley, study_factory: StudyFactory) -> None:
     study_factory()
     assert "no results yet" in one_line_error(parley("view", "small.yaml"), 1)
-    assert "'m': unknown axis" in one_line_error(parley("view", "small.yaml", "--where", "m=4"), 2)

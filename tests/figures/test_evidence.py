@@ -28,7 +28,6 @@ pytestmark = pytest.mark.promise("All kinds of evidence that a game declares are
 
 BY_ROUND, IN_THE_END, SIZES = MeasuredEvidence.figures
 AXES = ["model", "n", "b", "prompt"]
-NO_NOISE = pd.DataFrame(columns=["kind", "what", "pairs", "difference", "spread", "band"])
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +50,7 @@ def answered(**rates: float) -> pd.DataFrame:
 
 def rated(study: Study, table: pd.DataFrame, **changes: Any) -> list[Figure]:
     with own_style():
-        return indicators(study, dataclasses.replace(IN_THE_END, **changes), table, NO_NOISE)
+        return indicators(study, dataclasses.replace(IN_THE_END, **changes), table)
 
 
 def points_at(ax: Any, place: int) -> list[float]:

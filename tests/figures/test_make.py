@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 
 from parley import paths
 from parley.figures.make import figures
-from parley.figures.single_games import choose, trajectories
 from parley.figures.style import Look, own_style
+from parley.figures.trajectories import choose, trajectories
 from support.figures import intervals, pages_of, panels_of, text_of
 from support.studies import GRIDS, make_study
 

@@ -86,7 +86,7 @@ def test_the_example_has_tables_figures_a_report_and_an_explorer() -> None:
     drawn = {path.stem for path in figures(study) if path.suffix == ".svg"}
     own = {figure.name for figure in study.game.evidence.figures}
     assert drawn == own | {"outcomes_by_byzantine-wide"}
-    assert own > {"contributions", "timeline"}
+    assert own > {"contributions"}
     page = report(study).read_text()
     assert f"{OWN}, protocol version 1" in page
     assert "earnings of an honest agent per round" in page

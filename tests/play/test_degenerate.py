@@ -20,7 +20,6 @@ from parley.play.degenerate import (
 from parley.play.record import read_summary
 from parley.policies import Ask, Completion
 from parley.policies.reply_text import parse_reply
-from parley.report.html import ReportLinks
 from parley.report.sections import condition_table
 from support.answering import SeedPolicy, record_with_model
 from support.playing import CHOICES, new_consensus, new_deliberation, new_hunt
@@ -186,5 +185,5 @@ def test_tables_count_them_by_condition_and_one_is_warned_of_from_two_percent(
     for rate, warned in ((0.0199, False), (0.02, True)):
         conditions.loc[1, "degenerate_rate"] = rate
         assert bool(degenerate_warnings(conditions, study.axes)) is warned
-    shown = condition_table(conditions, study.axes, study.game.outcomes, ReportLinks(study)).rows[1][-1]
+    shown = condition_table(conditions, study, study.game.outcomes).rows[1][-1]
     assert (shown.text, shown.small) == ("8 (2.0%)", "no_letter: 8")

@@ -16,7 +16,7 @@ class Drawn(Evidence):
 
     def timeline(self, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Timeline:
         cells = {("agent_1", 0): TimelineCell("held", "5"), ("agent_1", 1): TimelineCell("held", "7")}
-        states = (State("held", "holds a value", "#56B4E9", ""),)
+        states = (State("held", "holds a value", "#56B4E9"),)
         return Timeline({"agent_1": "agent_1"}, frozenset(), "", cells, states, (), {1: "stop"}, "votes")
 
 

@@ -36,7 +36,7 @@ def tables_of(texts: list[str], width: int) -> list[Table]:
         for place, name in enumerate(agents)
         for number in range(1, 7)
     }
-    states = [State("even", "even", "#0072B2", ""), State("odd", "odd", "#F0E442", "")]
+    states = [State("even", "even", "#0072B2"), State("odd", "odd", "#F0E442")]
     framed = frozenset(list(agents)[1::2])
     timeline = Timeline(agents, framed, "Byzantine", cells, states, [], {1: texts[0]}, texts[1])
     return _tables(timeline, "round", width)

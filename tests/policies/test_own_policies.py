@@ -180,7 +180,7 @@ def test_what_own_code_sent_is_recorded_replayed_and_shown(
         assert json.loads(row["sent"])[1]["messages"][-1] == ["user", row["user"]]
         assert json.loads(row["sent"])[1]["messages"][2] == ["assistant", json.loads(row["sent"])[0]["text"]]
     assert replay(record).identical
-    [file] = select(study, {}, 1).parts[0].simulations
+    [file] = select(study, 1).parts[0].simulations
     [first, *_] = recorded_attempts(file)[1]
     assert (first.system, first.entry.sent) == (rows[0]["system"], rows[0]["sent"])
 

@@ -22,7 +22,6 @@ from parley.report.answers import (
     registered_text,
 )
 from parley.report.boxes import _examples, boxes
-from parley.report.html import ReportLinks
 from parley.report.overview import achieved_sentences
 from parley.study import Study
 from support.figures import study_of
@@ -220,7 +219,4 @@ def test_without_questions_what_differs_most_is_told() -> None:
 
 def test_links_of_a_study_with_repeats_lead_to_what_is_counted() -> None:
     study = study_of({"model": "random"}, seeds=2, repeats=2, name="repeated")
-    values = list(study.conditions[0].axes.values())
-    tables = study.shown  # tables and figures count nothing else
-    for address in (ReportLinks(study, planned=True).simulations(values), linker(tables)({})):
-        assert "axis.repeat=0" in str(address)
+    assert "axis.repeat=0" in str(linker(study.shown)({}))  # tables and figures count nothing else

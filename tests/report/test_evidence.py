@@ -127,8 +127,6 @@ def words_of(name: str, max_rounds: int, **content: Any) -> str:
 def test_repeats_are_said_and_shown_and_without_them_there_is_no_word_of_them() -> None:
     text = words_of("again", 6, seeds=8, repeats=2)
     assert "each played 2 times: tables and figures show the first" in text
-    row = r"outcome pairs again less first noise .* premature stop 8 [+-]\d+ ±\d+"
-    assert re.search(f"In all rows: model=random, n=5, b=0, prompt=may_exist {row}", text)
-    assert "8 simulations of the game consensus" in text
+    assert "8 simulations in 1 condition. In all: model=random, n=5" in text
     assert "Each was played 2 times with other sampling seeds" in text
     assert not re.search("at any time|Noise|again", words_of("once", 2, seeds=3))

@@ -43,7 +43,7 @@ def test_the_text_says_what_was_played(study: Study) -> None:
     for words in (
         "We played the game consensus (protocol version 2, after “Can AI Agents Agree?”, "
         f"arxiv.org/abs/2603.01213) with Parley {__version__}. ",
-        "6 simulations",
+        "6 simulations in 2 conditions: model majority, random. In all: n=4, b=0, prompt=may_exist.",
         "Parameters that differ from the defaults: max_rounds 7. Seeds: 0 to 2 (2 conditions).",
         "honest agents: majority; honest agents: random. All agents were scripted",
         "Snakemake 9.27.1.",

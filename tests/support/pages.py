@@ -129,7 +129,6 @@ def study_index(seeds: int, **changes: Any) -> dict[str, Any]:
             {"name": "prompt", "label": "prompt", "values": ["plain"]},
         ],
         "outcomes": [dict(outcome) for outcome in OUTCOMES],
-        "indicators": [{"name": "fast", "label": "agreed fast", "values": [place % 2 == 0 for place in range(total)]}],
         "conditions": [
             {
                 "id": f"{place:04d}",
@@ -140,7 +139,6 @@ def study_index(seeds: int, **changes: Any) -> dict[str, Any]:
             for place, liars in enumerate(LIARS)
         ],
         "simulations": columns,
-        "influences": [[0, "agent_4", 3, "say", 5, total - seeds, size, -0.1, 0.9] for size in (0.2, 0.6)],
     } | changes
 
 
@@ -270,7 +268,7 @@ def index_of(html: str) -> Json:
 
 def data_of(study: Study) -> list[Json]:
     """Return the simulations of a study as the data files have them, with texts in place of numbers."""
-    shown = select(study, {}, 1000)
+    shown = select(study, 1000)
     return [game for part in shown.parts for game in games_of(part_content(part))]
 
 
@@ -306,4 +304,4 @@ def games_of(content: Json) -> list[Json]:
 
 def written(study: Study, most: int = 1000) -> Path:
     """Write the explorer of a study into its folder, and return the folder."""
-    return write_view(select(study, {}, most), paths.view(study.name)).parent
+    return write_view(select(study, most)).parent

@@ -1,5 +1,6 @@
 """The card of a model."""
 
+import re
 from pathlib import Path
 
 import click
@@ -7,6 +8,8 @@ import click
 from parley import paths
 from parley.cli import common
 from parley.errors import UsageError
+
+_DRY_RUN = re.compile(r"-[a-zA-Z]*n|--dry-?run")  # options of Snakemake
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
@@ -59,6 +62,8 @@ def card(names: tuple[str, ...], quick: bool, compare: bool, models: Path) -> No
                     load_study(file)  # which says what is missing to play them
         common.say(estimate_line(studies, name))
         play(files, options)
+        if any(_DRY_RUN.match(option) for option in options):
+            return
         for path in write_card(make_card(files, name, quick), folder):
             common.say(str(path))
     finally:

@@ -93,7 +93,7 @@ def fetch_model(model: str, install: str | None, models: Path) -> None:
     from parley.progress.state import FETCH_MODEL
 
     entry = model_entry(model, models)
-    for line in plan(model, entry, models, install is not None):
+    for line in plan(model, entry, models):
         click.echo(line, err=True)
     if install is not None:
         install_packages(model, entry, models, install)
@@ -265,12 +265,11 @@ def summarize(study: "Study", processes: int) -> None:
     type=click.Choice(["screen", "column", "page"]),
     help="At most 4.5 in for a screen (the default), 3.4 in, or 7 in (the default for a paper).",
 )
-@click.option("--for-paper", is_flag=True, help="Without title and notes: captions lie beside them, .txt and .tex.")
-@click.option("--max-pages", type=click.IntRange(1, 100), default=4, show_default=True, help="Of one figure.")
-def figures(study: "Study", processes: int, width: str | None, for_paper: bool, max_pages: int) -> None:
+@click.option("--for-paper", is_flag=True, help="Without title and notes: captions lie beside them (.txt).")
+def figures(study: "Study", processes: int, width: str | None, for_paper: bool) -> None:
     """Draw the figures of a study from its tables and records.
 
-    With --width, --for-paper or --max-pages they go to results/STUDY/figures/print, and the others stay as they are.
+    With --width or --for-paper they go to results/STUDY/figures/print, and the others stay as they are.
 
     \b
     Example:  parley figures demo
@@ -282,7 +281,7 @@ def figures(study: "Study", processes: int, width: str | None, for_paper: bool, 
     from parley.play.record_store import part_of_tables
 
     study = part_of_tables(study)
-    look = Look(width, for_paper, max_pages)
+    look = Look(width, for_paper)
     with common.at_work(study.name, "figures"):
         for path in draw_figures(study, processes, look):
             click.echo(str(path))
@@ -314,7 +313,7 @@ def report(study: str, methods: bool, models: Path | None, plan: str | None) -> 
     require_done(loaded.name, "figures", loaded.plan, f"figures {paths.study_command(loaded.file)}")
     of_report = planned_report(loaded)
     with common.at_work(loaded.name, "report"):
-        path = page.report(loaded, plan is not None)  # a run of the workflow makes the explorer, too
+        path = page.report(loaded)
     mark_done(loaded.name, "report", of_report)
     click.echo(str(path))
 

@@ -275,29 +275,4 @@ def plan(study: "Study", other: str | None, freeze: bool, force: bool) -> None:
     common.say(f"preregistration: {frozen_state(study)}")
 
 
-@click.command()
-@common.STUDY
-@click.option("--profile", help="Snakemake's profile, such as slurm; default: on this machine, on all its cores.")
-@click.option("--remove", is_flag=True, help="Remove it instead; results stay, and the study may be gone already.")
-@common.MODELS
-def stage(study: str, profile: str | None, remove: bool, models: Path | None) -> None:
-    """Write the stage of DVC that plays a study into dvc.yaml, so that `dvc push` and `dvc pull` share its results.
-
-    It depends on the study file, and on the prompts, policies, models and problems of its own. Call it again when the
-    study names others. `dvc repro` runs it.
-
-    \b
-    Examples:  parley stage my-study
-               parley stage paper --profile slurm
-               parley stage demo --remove
-    """
-    from parley.workflow.command import remove_stage, write_stage
-
-    if remove:
-        remove_stage(common.settle(study))
-        return
-    for text in write_stage(common.load(study, models, needs_weights=False), profile):
-        click.echo(text)
-
-
-COMMANDS = (new, plan, prune, import_games, export, stage)
+COMMANDS = (new, plan, prune, import_games, export)

@@ -185,21 +185,11 @@ def show(record: Path, replies: bool) -> None:
 
 @click.command()
 @common.STUDY
-@common.WHERE
 @click.option("--most", type=click.IntRange(min=1), help="Show at most this many simulations, those of lowest seeds.")
-@click.option("--output", type=common.PATH, help="Empty folder, or an earlier view; default: results/STUDY/view.")
 @common.MODELS
 @common.PROCESSES
 @common.PLAN
-def view(
-    study: str,
-    where: tuple[str, ...],
-    most: int | None,
-    output: Path | None,
-    models: Path | None,
-    plan: str | None,
-    processes: int,
-) -> None:
+def view(study: str, most: int | None, models: Path | None, plan: str | None, processes: int) -> None:
     """Write pages in which each simulation of a study can be read: who was asked what, and what came back.
 
     They open in a browser from their folder, and need nothing else: no server, no network. Data files whose records
@@ -207,24 +197,23 @@ def view(
 
     \b
     Examples:  parley view demo
-               parley view paper --where n=8 --most 1000
+               parley view paper --most 1000
     """
     from parley.api.studies import load_to_read
     from parley.files import forget_done, mark_done
     from parley.report.explorer.selection import MOST, select
     from parley.report.explorer.site import write_view
 
-    file, axes = str(common.settle(study)), common.axis_values(where)
+    file = str(common.settle(study))
     # A person may look at what this machine cannot play, for lack of weights.
     loaded = common.load(file, models, plan) if plan else load_to_read(file, paths.root(), models)
-    shown = select(loaded, axes, most or MOST)
+    shown = select(loaded, most or MOST)
     with common.at_work(loaded.name, "view"):
-        page = write_view(shown, output or paths.view(loaded.name), processes)
-    if output is None:
-        if axes or most or shown.unfinished:  # the next run makes what it would have made
-            forget_done(loaded.name, "view")
-        else:
-            mark_done(loaded.name, "view", loaded.plan)
+        page = write_view(shown, processes)
+    if most or shown.unfinished:  # the next run makes what it would have made
+        forget_done(loaded.name, "view")
+    else:
+        mark_done(loaded.name, "view", loaded.plan)
     click.echo(str(page))
 
 

@@ -247,12 +247,6 @@ def panel_rows(
     return pages(study, spec, panels, size, notes, legend)
 
 
-def labels_of(named: Sequence[Measure | Indicator | Quantity], names: Sequence[str]) -> dict[str, str]:
-    """Return the label of each name, in the order of the names; the name itself where the game describes none."""
-    known = {what.name: what.label for what in named}
-    return {name: known.get(name, name) for name in names}
-
-
 def shown_of(
     table: pd.DataFrame,
     column: str,
@@ -264,8 +258,9 @@ def shown_of(
 
     `simulations` in the table says how many have it, `named` are what the game describes.
     """
-    labels, has = labels_of(named, names), set(table[table["simulations"] > 0][column])
-    if missing := [label for name, label in labels.items() if name not in has]:
+    known = {what.name: what.label for what in named}
+    has = set(table[table["simulations"] > 0][column])
+    if missing := [known.get(name, name) for name in names if name not in has]:
         notes.append(f"No simulation has: {', '.join(missing)}.")
-    shown = {name: label for name, label in labels.items() if name in has}
+    shown = {name: known.get(name, name) for name in names if name in has}
     return table[table[column].isin(shown)], shown

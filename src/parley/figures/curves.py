@@ -1,4 +1,4 @@
-"""Lines with their intervals: means of measures by round, shares by number faced.
+"""Lines with their intervals: means of measures by round, shares by the number of others.
 
 Games end early: under the panels of rounds stand the numbers of simulations in the means, and how many of them still
 play, as under survival curves.
@@ -20,7 +20,7 @@ from parley.games.evidence import ANY, FigureSpec
 from parley.study import Study
 
 _SIZE = (1.3, HEIGHT)  # inches, of a panel
-_MAX_TICKS, _MAX_NUMBERS = 5, 4  # along x: rounds, numbers faced
+_MAX_TICKS, _MAX_FACED = 5, 4  # along x: rounds, others
 _MAX_MARKS = 6  # with intervals, on one line
 _APART = 0.08  # inches between lines at one round, as long as there is room between rounds
 _END: dict[str, Any] = {"marker": "|", "markersize": 9, "markeredgewidth": 1.4, "linestyle": "none"}
@@ -107,16 +107,23 @@ def _panel(ax: Axes, lines: Sequence[tuple[int, pd.DataFrame]], extent: tuple[in
             continue
         x = here["round"].to_numpy(dtype=float) + (index - (len(lines) - 1) / 2) * apart
         style = line_style(number) | {"markersize": 3.5}
-        _line(ax, x, here, index, rounds, link(here.iloc[0]), style)
+        _line(ax, x, here, ("mean", "low", "high"), index, rounds, link(here.iloc[0]), style)
         if here["round"].max() < last:
             ax.plot(x[-1], here["mean"].iloc[-1], color=style["color"], zorder=3, clip_on=False, **_END)
 
 
 def _line(
-    ax: Axes, x: Any, rows: pd.DataFrame, index: int, places: int, url: str | None, style: dict[str, Any]
+    ax: Axes,
+    x: Any,
+    rows: pd.DataFrame,
+    columns: Sequence[str],
+    index: int,
+    places: int,
+    url: str | None,
+    style: dict[str, Any],
 ) -> None:
-    """Draw the means of rows at `x`, with marks and intervals at a few of so many `places`: on each line at others."""
-    mean, low, high = (rows[part].to_numpy(dtype=float) for part in ("mean", "low", "high"))
+    """Draw means with limits at `x`, with marks and intervals at a few of so many `places`: on each line at others."""
+    mean, low, high = (rows[part].to_numpy(dtype=float) for part in columns)
     every = math.ceil(places / _MAX_MARKS)
     marked = list(range(index % every if len(x) > every else 0, len(x), every))
     common.error_bars(ax, [(x[at], mean[at], low[at], high[at]) for at in marked], style["color"], 0.8, 1.5)
@@ -136,51 +143,43 @@ def _numbers(rows: pd.DataFrame) -> dict[int, str]:
     return {int(number): str(n) if left == n else f"{left}/{n}" for number, left, n in numbers}
 
 
-# Answers given up
+# Answers given up, by the number of others
 
 
-_FACED = {"gave_way": ("low", "high"), "misled": ("misled_low", "misled_high")}  # columns of `conformity`
+_FACED = {  # columns of `conformity`: the share, its limits, and what it is
+    "any answer given up": ("gave_way", "low", "high"),
+    "a right one for a wrong one": ("misled", "misled_low", "misled_high"),
+}
 
 
 def faced(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     """Draw the shares of answers given up by the number of others faced; `table` is `conformity`."""
-    table = table[table["faced"] != ANY]
-    table = table.assign(number=table["faced"].astype(float))
-    parts = [
-        table.assign(share=share, mean=table[share], low=table[low], high=table[high])
-        for share, (low, high) in _FACED.items()
-    ]
-    rows = pd.concat(parts).dropna(subset=["mean"])
-    labels = dict(zip(_FACED, ("any answer given up", "a right one for a wrong one"), strict=True))
-    if rows.empty:
+    table = table[(table["faced"] != ANY) & table["gave_way"].notna()]
+    if table.empty:
         return empty(study, spec, "Nothing to draw: no simulation has such shares.")
+    table = table.assign(faced=table["faced"].astype(float)).sort_values("faced", kind="stable")
     notes: list[str] = []
-    varying = common.varied(rows, study.axes, notes)
-    groups = common.alike(study, rows, varying)
+    varying = common.varied(table, study.axes, notes)
+    groups = common.alike(study, table, varying)
     common.not_shown(len(study.conditions), len(groups), notes)
     notes.append(f"Share with its {common.WILSON}, clustered by game.")
-    same = rows["simulations"].nunique() == 1  # else it stands under each panel
+    same = table["simulations"].nunique() == 1  # else it stands under each panel
     if same:
-        common.counted(rows, notes)
-    legend = [line_handle(index, label) for index, label in enumerate(labels.values())]
+        common.counted(table, notes)
     link = common.linker(study)
 
-    def draw(ax: Axes, index: int, here: pd.DataFrame) -> None:
-        _by_number(ax, here, list(labels), link)
-        ax.set_xlabel(spec.x if same else f"{spec.x}\n{int(here['simulations'].max())} sims")
+    def draw(ax: Axes, _: int, rows: pd.DataFrame) -> None:
+        common.share_axis(ax, 1)
+        numbers = sorted(rows["faced"].unique())
+        span = (numbers[-1] - numbers[0]) or 1.0
+        ax.set_xlim(numbers[0] - 0.05 * span, numbers[-1] + 0.05 * span)
+        ax.set_xticks(numbers[:: math.ceil(len(numbers) / _MAX_FACED)])
+        ax.set_xlabel(spec.x if same else f"{spec.x}\n{int(rows['simulations'].max())} sims")
+        for index, columns in enumerate(_FACED.values()):
+            here = rows.dropna(subset=[columns[0]])
+            if len(here):
+                x = here["faced"].to_numpy(float) + (index - (len(_FACED) - 1) / 2) * 0.012 * span
+                _line(ax, x, here, columns, index, len(x), link(rows.iloc[0]), line_style(index))
 
+    legend = [line_handle(index, label) for index, label in enumerate(_FACED)]
     return common.panel_rows(study, spec, ["mean share"], groups, varying, _SIZE, notes, legend, draw)
-
-
-def _by_number(ax: Axes, rows: pd.DataFrame, names: list[str], link: common.Linker) -> None:
-    common.share_axis(ax, 1)
-    numbers = sorted(rows["number"].unique())
-    span = (numbers[-1] - numbers[0]) or 1.0
-    ax.set_xlim(numbers[0] - 0.05 * span, numbers[-1] + 0.05 * span)
-    ax.set_xticks(numbers[:: math.ceil(len(numbers) / _MAX_NUMBERS)])
-    for index, name in enumerate(names):
-        here = rows[rows["share"] == name].sort_values("number")
-        if here.empty:
-            continue
-        x = here["number"].to_numpy(float) + (index - (len(names) - 1) / 2) * 0.012 * span
-        _line(ax, x, here, index, len(x), link(rows.iloc[0]), line_style(index))

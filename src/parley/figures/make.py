@@ -25,7 +25,6 @@ from parley.games.evidence import FigureSpec
 from parley.games.figure_kinds import KINDS
 from parley.play.record_store import usable_part
 from parley.study import Study
-from parley.text import one_line
 
 Drawn = tuple[list[Path], str]  # the files of a figure, and the notes below it
 
@@ -57,7 +56,7 @@ def figures(study: Study, processes: int = 1, look: Look | None = None) -> list[
 
 
 def _written(study: Study, spec: FigureSpec, look: Look, folder: Path) -> Drawn:
-    """Draw one figure and return its files and notes; for a paper its caption lies beside it, as text and LaTeX.
+    """Draw one figure and return its files and notes; for a paper its caption lies beside it.
 
     As wide as a page of a browser it is an SVG alone, with a name of its own.
     """
@@ -72,20 +71,13 @@ def _written(study: Study, spec: FigureSpec, look: Look, folder: Path) -> Drawn:
     notes = text_about(drawn[0])
     if look.for_paper:
         caption = " ".join([f"{spec.title}.", spec.caption, notes])
-        for suffix, text in ((".txt", caption), (".tex", f"\\caption{{{_latex(caption)}}}")):
-            _write_text(path_of(suffix), text)
-            files.append(path_of(suffix))
+        _write_text(path_of(".txt"), caption)
+        files.append(path_of(".txt"))
     return files, notes
 
 
 def _write_text(path: Path, text: str) -> None:
     write_atomically(path, lambda file: file.write(f"{text}\n".encode()))
-
-
-def _latex(text: str) -> str:
-    special = {**{letter: f"\\{letter}" for letter in "&%$#_{}"}, "\\": r"\textbackslash{}"}
-    special |= {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "“": "``", "”": "''"}
-    return "".join(special.get(letter, letter) for letter in one_line(text))
 
 
 def draw(study: Study, spec: FigureSpec, table: Callable[[str], pd.DataFrame]) -> list[Figure]:

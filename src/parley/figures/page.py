@@ -8,33 +8,26 @@ import math
 import re
 import textwrap
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.backends import _backend_pdf_ps
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.font_manager import get_font
 
-from parley import paths
 from parley.figures.style import GRAY, MAX_HEIGHT, look
 from parley.files import write_atomically
 from parley.games.evidence import FigureSpec
 from parley.study import Study
 from parley.study.expand import telling_axes
 from parley.text import one_line
-
-FEW_PANELS = 8  # single simulations that one figure shows
 
 _FORMATS: dict[str, dict[str, Any]] = {
     # As small as with the default level, 6, and done in less time.
@@ -48,6 +41,7 @@ _AROUND = 0.7  # inches: what a title, ticks and a label take above and below a 
 _PAD = 0.1  # inches between panels with their labels, and around all of them
 _WIDEST = 1.5  # times the least width of a panel
 _MOST_TEXT = 20  # lines of notes
+MAX_PAGES = 4  # of one figure
 _TITLE_LINE, _NOTE_LINE = 0.17, 0.13  # inches
 
 
@@ -65,7 +59,7 @@ def write(pages: Sequence[Figure], path_of: Callable[[str, int], Path], suffixes
     Returns the paths; raises RecordError if the disk refuses.
     """
     written = []
-    with warnings.catch_warnings(), _fonts_cut_once():
+    with warnings.catch_warnings():
         # A title in a script that the font lacks shows boxes in the PNG; the SVG is right, and nothing is wrong.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         for number, figure in enumerate(pages, 1):
@@ -73,26 +67,6 @@ def write(pages: Sequence[Figure], path_of: Callable[[str, int], Path], suffixes
                 write_atomically(path_of(suffix, number), partial(figure.savefig, **_FORMATS[suffix]))
                 written.append(path_of(suffix, number))
     return written
-
-
-@contextmanager
-def _fonts_cut_once() -> Iterator[None]:
-    """Embed the same letters of a font in each PDF, so that they are cut out of it once: that took longest."""
-
-    def subset(font: Any, glyphs: Iterable[int]) -> AbstractContextManager[Any]:
-        ascii_glyphs = map(get_font(font).get_char_index, range(32, 127))
-        return nullcontext(_cut_font(font, frozenset([*ascii_glyphs, *glyphs])))
-
-    with patch.object(_backend_pdf_ps, "get_glyphs_subset", subset):
-        yield
-
-
-@cache
-def _cut_font(font: Any, glyphs: frozenset[int], cut: Callable[..., Any] = _backend_pdf_ps.get_glyphs_subset) -> Any:
-    subset = cut(font, set(glyphs)).__enter__()  # not closed: it is embedded again
-    for layout in {"GDEF", "GPOS", "GSUB"} & {*subset.font.keys()}:  # for who sets text; in a PDF it is set
-        del subset.font[layout]
-    return subset
 
 
 def text_about(figure: Figure) -> str:
@@ -127,7 +101,7 @@ def pages(
     legend: Sequence[Artist],
     columns: int = 0,
 ) -> list[Figure]:
-    """Return a figure in as many pages as its panels need, at most those that `look()` allows.
+    """Return a figure in as many pages as its panels need, at most MAX_PAGES.
 
     `size` is the least width of a panel and its height in inches; `columns` is how many stand side by side, if not as
     many as have room. `notes` are sentences for below the picture.
@@ -143,7 +117,7 @@ def pages(
     heights = [sum((panel.height or height) + _PAD for _ in panel.draws) for panel in panels]
     outside = _TITLE_LINE * (2 + len(legend)) + _NOTE_LINE * len(_note_lines(notes))
     most = max(1, int((MAX_HEIGHT - outside) / (max(heights) + _AROUND)))  # rows of a page
-    shown = panels[: look().max_pages * most * columns]
+    shown = panels[: MAX_PAGES * most * columns]
     each = columns * evenly(math.ceil(len(shown) / columns), most)
     parts = [shown[at : at + each] for at in range(0, len(shown), each)]
     if len(shown) < len(panels):
@@ -152,9 +126,6 @@ def pages(
         _page(study, spec, part, size, notes, legend, columns, f" ({number} of {len(parts)})" * (len(parts) > 1))
         for number, part in enumerate(parts, 1)
     ]
-    if len(shown) < len(panels) and not look().for_paper:  # for who makes the picture, not for who is shown it
-        command = f"parley figures {paths.study_argument(study.file)} --max-pages {2 * look().max_pages}"
-        notes.append(f"“{command}” draws more.")
     for figure in drawn:
         figure.set_label(" ".join(notes))
     return drawn

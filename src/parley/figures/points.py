@@ -31,13 +31,10 @@ _ALONE = 1.4  # inches, of a row of panels that is the only one
 _CONDITION = "_condition"
 _SIDES = ("reached", "achievable")  # columns
 BEST = "best known protocol in the same seats"
-NOISE = "Pale bars: how far from the point the same seeds come in 95% of cases when they are played again."
 
 
-def rates(study: Study, spec: FigureSpec, table: pd.DataFrame, noise: pd.DataFrame) -> list[Figure]:
+def rates(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     """Draw a row of panels per outcome with its rate by `spec.x`, a line per prompt, for the smallest b alone."""
-    bands = _bands(noise, "outcome").pivot(index=study.axes, columns="what", values="band").add_suffix("_band")
-    table = _with_bands(table, bands.reset_index())
     if table.empty or spec.x not in study.axes:
         why = f"{spec.x} is not an axis of this study" if len(table) else "the study has no conditions"
         return empty(study, spec, f"Nothing to draw: {why}.")
@@ -47,7 +44,7 @@ def rates(study: Study, spec: FigureSpec, table: pd.DataFrame, noise: pd.DataFra
         table = table[table["b"] == table["b"].min()]
     outcomes = outcomes_of(table, study.game, spec.of)
     notes.append(f"Rate of each outcome with its {common.WILSON}.")
-    parts = ("rate", "low", "high", "band")
+    parts = ("rate", "low", "high")
     rows = pd.concat(
         table.rename(columns={f"{outcome.name}_{part}": part for part in parts}).assign(outcome=outcome.name)
         for outcome in outcomes
@@ -58,10 +55,9 @@ def rates(study: Study, spec: FigureSpec, table: pd.DataFrame, noise: pd.DataFra
     return _points(study, spec, rows, "outcome", labels, notes, each, prompt)
 
 
-def indicators(study: Study, spec: FigureSpec, table: pd.DataFrame, noise: pd.DataFrame) -> list[Figure]:
+def indicators(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     """Draw the rates of the indicators in `spec.of` by `spec.x`, a panel per value of all else; `table` is `rates`."""
     notes: list[str] = []
-    table = _with_bands(table, _bands(noise, "indicator").rename(columns={"what": "indicator"}))
     table, labels = common.shown_of(table, "indicator", study.game.evidence.indicators, spec.of, notes)
     if not labels:
         return empty(study, spec, " ".join(["Nothing to draw.", *notes]))
@@ -115,15 +111,6 @@ def votes(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     return _points(study, spec, rows, "what", titles, notes, 0.35, lines, "effective", ranges, {"effective"})
 
 
-def _bands(noise: pd.DataFrame, kind: str) -> pd.DataFrame:
-    return noise[noise["kind"] == kind].drop(columns=["kind", "pairs", "difference", "spread"])
-
-
-def _with_bands(table: pd.DataFrame, bands: pd.DataFrame) -> pd.DataFrame:
-    """Return conditions with how far they differ from themselves, where seeds were played again."""
-    return table.merge(bands, how="left") if len(bands) else table
-
-
 def _of_blocks(study: Study, blocks: pd.DataFrame) -> pd.DataFrame:
     # A condition that never agreed keeps its rows: figures count what they leave out.
     return quantity_table(
@@ -156,8 +143,6 @@ def _points(
     ranges = ranges or {}
     if any(is_cut for _, _, is_cut in ranges.values()):
         notes.append("Intervals that leave a panel are cut; the tables hold all.")
-    if "band" in table:
-        notes.append(NOISE)
     names, link, one_row = list(titles), common.linker(study), along.lines.by == column
 
     def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
@@ -227,8 +212,7 @@ def _draw_points(
     """Draw rates or means with their limits side by side at each place along x; return the counts behind each place.
 
     `lines` are a row of the table for each place, or None: with `simulations`, what `of` names (NaN where there is
-    none), `low`, `high`, and `band` where the noise was measured, which is drawn as a pale bar. `cut` ends intervals
-    at the edge; `joined` draws lines between the points.
+    none), `low` and `high`. `cut` ends intervals at the edge; `joined` draws lines between the points.
     """
     step = min(0.86 / len(lines), 0.18)
     counts: list[str] = []
@@ -249,9 +233,6 @@ def _draw_points(
                     limits[index].append((at, row[of], row["low"], row["high"]))
                 # Of an outcome that none has, all simulations are behind the mark.
                 common.add_line(ax, at, row[of], url=link(row, row.get("outcome") if row[of] else None), **style)
-                if (band := row.get("band", 0.0)) > 0:
-                    low, high = max(0.0, row[of] - band), min(1.0, row[of] + band)
-                    ax.vlines(at, low, high, color=style["color"], linewidth=7, alpha=0.2, zorder=1)
                 points[index].append((at, row[of]))
                 if not math.isnan(told := row.get("paper", math.nan)):
                     around: dict[str, Any] = {"markersize": 6.5, "markerfacecolor": "none", "clip_on": False}

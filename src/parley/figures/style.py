@@ -17,7 +17,6 @@ from matplotlib.lines import Line2D
 # Inches; of `screen`, letters can be read 400 pixels wide, `wide` is for the head of a report.
 WIDTHS = {"column": 3.4, "page": 7.0, "screen": 4.5, "wide": 10.5}
 MAX_HEIGHT = 9.0  # inches: no figure outgrows a page
-MAX_PAGES = 4  # of one figure
 HEIGHT = 1.15  # inches, of a panel among others
 GRAY, FAINT = "#555555", "#DDDDDD"
 
@@ -50,11 +49,10 @@ _STYLE: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class Look:
-    """How figures are printed: at most how wide, on how many pages; `for_paper` leaves out titles, notes and links."""
+    """How figures are printed: at most how wide; `for_paper` leaves out titles, notes and links."""
 
     width: str | None = None
     for_paper: bool = False
-    max_pages: int = MAX_PAGES
 
     @property
     def titled(self) -> bool:

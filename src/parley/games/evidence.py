@@ -44,12 +44,11 @@ def _known_kind(name: str) -> str:
 
 @checked_dataclass(frozen=True)
 class State:
-    """Something that figures tell apart by color and hatch."""
+    """Something that is told apart by its color."""
 
     name: str
     label: str
     color: Annotated[str, AfterValidator(_color)]
-    hatch: str
 
 
 @checked_dataclass(frozen=True)
@@ -57,6 +56,7 @@ class OutcomeClass(State):
     """One way in which a game can end, and how figures show it."""
 
     name: Slug
+    hatch: str
 
 
 @checked_dataclass(frozen=True)

@@ -26,7 +26,7 @@ class FigureKind:
 KINDS: Mapping[str, FigureKind] = {
     "rates": FigureKind(
         "points:rates",
-        ("conditions", "noise"),
+        ("conditions",),
         "One panel per outcome. A point is the share of a condition's simulations that ended so, the bar its "
         "interval: points whose bars overlap may still differ, see the contrasts.",
         of="outcomes",
@@ -55,7 +55,7 @@ KINDS: Mapping[str, FigureKind] = {
     ),
     "indicators": FigureKind(
         "points:indicators",
-        ("rates", "noise"),
+        ("rates",),
         "A point is the share of simulations in which the statement holds, the bar its interval.",
         of="indicators",
     ),
@@ -92,15 +92,9 @@ KINDS: Mapping[str, FigureKind] = {
         "alike with it and without it.",
     ),
     "trajectories": FigureKind(
-        "single_games:trajectories",
+        "trajectories:trajectories",
         ("simulations",),
         "A line is an agent, a panel a single simulation: examples, not evidence.",
-        single=True,
-    ),
-    "timeline": FigureKind(
-        "single_games:timelines",
-        ("turns",),
-        "A row is an agent, a column a round, a panel a single simulation: examples, not evidence.",
         single=True,
     ),
 }

@@ -1,7 +1,7 @@
 """A game as a matrix, agents by rounds: the game's own timeline, completed by its replies.
 
 `Timeline` is the one model of it. Renderers: `matrix_text` for terminals, `report/explorer/game.py` for the explorer's
-page, `figures/single_games.py` for figures. No game is known here.
+page, `figures/trajectories.py` for figures. No game is known here.
 """
 
 import time

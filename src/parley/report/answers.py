@@ -51,7 +51,7 @@ def difference_text(row: Row, game: type[Game]) -> str:
     low, high = sorted(sign * scale * row[name] for name in ("low", "high"))
     interval = "" if pd.isna([low, high]).any() else f" [{low:{form}}, {high:{form}}]"
     change = f"{abs(scale * row['difference']):{form}}{unit}{interval}"
-    values = values_text(row, game) + " on a line" * (row.get("test") == LINES)
+    values = values_text(row, number) + " on a line" * (row.get("test") == LINES)
     if not row["difference"]:
         return f"{subject} {verb} {alike}{second} as{first}: a difference of {change} ({values})"
     return f"{subject} {verb} {change} {more if sign > 0 else less}{second} than{first} ({values})"
@@ -109,15 +109,15 @@ def how_tested(row: Row, questions: pd.DataFrame) -> str:
     return f"{test or 'no test'}: p {'' if text.startswith('<') else '= '}{text}, corrected over {over}"
 
 
-def values_text(row: Row, game: type[Game]) -> str:
-    """Return both values of a contrast or a question: numbers as they are, else percent; "-" for nothing."""
-    form = ".4g" if is_number(row, game) else ".0%"
+def values_text(row: Row, number: bool) -> str:
+    """Return both values of a comparison: numbers as they are, else percent; "-" for nothing."""
+    form = ".4g" if number else ".0%"
     return "-" if pd.isna(row["difference"]) else f"{row['value_from']:{form}} → {row['value_to']:{form}}"
 
 
-def change_text(row: Row, game: type[Game], low: str = "low", high: str = "high") -> str:
+def change_text(row: Row, number: bool, low: str = "low", high: str = "high") -> str:
     """Return the difference with the limits in two columns: of numbers as it is, else in percentage points."""
-    form, scale, unit = ("+.4g", 1, "") if is_number(row, game) else ("+z.0f", 100, " points")
+    form, scale, unit = ("+.4g", 1, "") if number else ("+z.0f", 100, " points")
     return estimate("difference", form, low, high, scale=scale, unit=unit)(row)
 
 
@@ -145,7 +145,7 @@ def at_any_time(row: Row, game: type[Game]) -> str:
 def with_limits(row: Row, game: type[Game], name: str) -> str:
     """Return the difference with other limits than its own; "" where there are none."""
     low, high = f"{name}_low", f"{name}_high"
-    return "" if pd.isna(row[low]) else change_text(row, game, low, high)
+    return "" if pd.isna(row[low]) else change_text(row, is_number(row, game), low, high)
 
 
 def two_names(what: str) -> tuple[str, str]:

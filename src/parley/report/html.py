@@ -1,7 +1,7 @@
 """The one way in which pages are made: all in one file, every text escaped, nothing loaded and nothing sent.
 
 Styles and scripts stand in the page and are allowed by their hashes alone; figures are data URIs in <img>, where
-nothing in an SVG is executed. Links lead to the explorer and to files, only to what is there.
+nothing in an SVG is executed. Links lead to the explorer, and to files that are there.
 """
 
 import base64
@@ -20,10 +20,8 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup
 
-from parley import __version__, paths
-from parley.paths import simulations_link
+from parley import __version__
 from parley.statistics.stats import CONFIDENCE
-from parley.study import Study
 from parley.study.condition import axes_text
 from parley.text import one_line
 
@@ -86,22 +84,6 @@ def _cell(value: Any) -> Markup:
 def _printable(value: Any) -> Any:
     """Take the control and format characters out of whatever a template prints; markup is the template's own."""
     return one_line(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-# Links
-
-
-class ReportLinks:
-    """Addresses in the explorer of one study; all are "" where it has none and none is planned."""
-
-    def __init__(self, study: Study, planned: bool = False) -> None:
-        self.axes = study.axes
-        self._first = study.first_time
-        self.there = planned or paths.view_page(paths.view(study.name)).is_file()
-
-    def simulations(self, values: Sequence[Any], outcome: str | None = None) -> str:
-        """Return the address of the simulations of a condition, by the values of its axes."""
-        return simulations_link(dict(zip(self.axes, values, strict=True)) | self._first, outcome) if self.there else ""
 
 
 def downloads(report: Path, files: Sequence[Path]) -> list[tuple[str, str]]:

@@ -9,17 +9,17 @@ import pandas as pd
 
 from parley import __version__
 from parley.analysis.made_by import MadeBy
-from parley.analysis.questions import LINES
+from parley.analysis.questions import LINES, LOG_RANK
 from parley.analysis.simulations import engine_label
 from parley.engine.models import ModelEntry
 from parley.engine.sources import GgufSource, HubPlace
 from parley.play.degenerate import ASKED
 from parley.play.record import provenance_warnings
 from parley.policies import Sampling
-from parley.report.overview import study_sentence
 from parley.statistics.differences import CLUSTERED
 from parley.statistics.stats import CONFIDENCE
 from parley.study import Study
+from parley.study.condition import axes_text
 from parley.study.frozen import frozen_lacks
 from parley.study.prompt_sent import word_diff
 from parley.text import counted, one_line
@@ -30,7 +30,7 @@ _MOST_LINES = 20  # of two prompts that differ
 
 def methods(study: Study, made_by: MadeBy, tables: Mapping[str, pd.DataFrame]) -> list[str]:
     """Return the paragraphs: game, players, engines, statistics; `tables` are those of the study by name."""
-    asked = bool(study.models) and any(condition.models for condition in study.conditions)
+    asked = any(condition.models for condition in study.conditions)
     paragraphs = [
         _game(study, tables["conditions"]),
         _players(study),
@@ -56,34 +56,40 @@ def _protocols(table: pd.DataFrame) -> str:
 
 def _game(study: Study, conditions: pd.DataFrame) -> str:
     game, parameters = study.game, study.conditions[0].parameters
-    address = game.paper.url.removeprefix("https://") if game.paper else ""
-    varied = set(study.axes)
+    paper = f", after “{game.paper.title}”, {game.paper.url.removeprefix('https://')}" if game.paper else ""
     changed = [
         f"{name} {_json_text(value)}"
         for name, value in parameters.model_dump(mode="json", exclude_defaults=True).items()
-        if name not in varied and not isinstance(getattr(parameters, name), Sampling)
+        if name not in study.axes and not isinstance(getattr(parameters, name), Sampling)
     ]
-    again = (
-        f" Each was played {study.repeats} times with other sampling seeds, to measure the noise; the first is "
-        "reported."
-        if study.repeats > 1
-        else ""
-    )
-    if study.parents:
-        again += (
-            f" Each is a fork of one of {counted(len(study.parents), 'recorded game')}: up to a point (`at`) replies "
-            "are those recorded, there it was changed (`change`), and what follows was played anew. Effects of "
-            "changes are means over recorded games, with all repeats averaged within them; p is by flipping the signs "
-            "of games, with Holm's correction over points and changes."
-        )
-    return (
-        f"We played the game {game.name.replace('_', ' ')} (protocol version {game.protocol_version}"
-        f"{f', after “{game.paper.title}”, {address}' if game.paper else ''}) with Parley {__version__}"
-        f". {game.does} {study_sentence(study, conditions)} "
-        f"{f'Parameters that differ from the defaults: {_joined(changed)}. ' if changed else ''}"
+    texts = [
+        f"We played the game {game.name.replace('_', ' ')} (protocol version {game.protocol_version}{paper}) with "
+        f"Parley {__version__}. {game.does}",
+        _conditions(study, int(conditions["simulations"].sum())),
+        f"Parameters that differ from the defaults: {_joined(changed)}." if changed else "",
         f"Seeds: {_seeds(study)}. A seed fixes what is dealt, so conditions are paired by seed; all other random "
-        f"numbers follow from the simulation's identity.{again}"
-    )
+        "numbers follow from the simulation's identity.",
+    ]
+    if study.repeats > 1:
+        texts.append(f"Each was played {study.repeats} times with other sampling seeds; the first is reported.")
+    if study.parents:
+        texts.append(
+            f"Each is a fork of one of {counted(len(study.parents), 'recorded game')}: up to a point (`at`) replies "
+            "are those recorded, there it was changed (`change`), and what follows was played anew. Effects are means "
+            "over recorded games, with all repeats averaged within them; p is by flipping the signs of games."
+        )
+    return " ".join(filter(None, texts))
+
+
+def _conditions(study: Study, simulations: int) -> str:
+    """Return how many games were played, what their conditions vary, and what all have in common."""
+    conditions = study.shown.conditions
+    values = {axis: list(dict.fromkeys(str(each.axes[axis]) for each in conditions)) for axis in study.axes}
+    varying = "; ".join(f"{axis} {', '.join(found)}" for axis, found in values.items() if len(found) > 1)
+    alike = axes_text({axis: found[0] for axis, found in values.items() if len(found) == 1})
+    numbers = f"{counted(simulations, 'simulation')} in {counted(len(conditions), 'condition')}"
+    parts = [f"{numbers}{varying and f': {varying}'}.", alike and f"In all: {alike}.", study.shortfall]
+    return " ".join(filter(None, parts))
 
 
 def _players(study: Study) -> str:
@@ -92,7 +98,7 @@ def _players(study: Study) -> str:
     used = models_used(study, {})
     models = [f"{name} is {_model(study.models[name])}" for name, _ in used]
     scripted = "" if used else " All agents were scripted; no language model was asked."
-    return f"Played by: {'; '.join(list(labels))}.{''.join(f' The model {text}.' for text in models)}{scripted}"
+    return f"Played by: {_joined(labels)}.{''.join(f' The model {text}.' for text in models)}{scripted}"
 
 
 def _model(entry: ModelEntry) -> str:
@@ -106,7 +112,7 @@ def _prompts(study: Study) -> Iterator[str]:
     """Yield of each two prompts that a question compares the words that differ."""
     for one, other in dict.fromkeys(pair for each in study.comparisons for pair in each.prompts):
         lines = [line.plain.strip() for line in word_diff(study, one, other)]
-        shown = f"{'; '.join(lines[:_MOST_LINES])}{'; ...' * (len(lines) > _MOST_LINES)}"
+        shown = f"{_joined(lines[:_MOST_LINES])}{'; ...' * (len(lines) > _MOST_LINES)}"
         marks = "[-words of the first alone-], {+of the second alone+}"
         yield f"The prompts {one} and {other} differ in {marks}: {shown}."
 
@@ -125,7 +131,7 @@ def _sampling(study: Study, conditions: pd.DataFrame, simulations: pd.DataFrame)
     times = counted(parameters.retries, "time")
     again = f"; one that could not be used was asked for again, at most {times}" if parameters.retries else ""
     return (
-        f"Sampling: {'; '.join(settings)}. Each request had a seed of its own. Replies were asked for in the format "
+        f"Sampling: {_joined(settings)}. Each request had a seed of its own. Replies were asked for in the format "
         f"{parameters.reply_format}{again}. Of {calls:,} replies of models {failed:,}{share} could not be used."
     )
 
@@ -135,7 +141,7 @@ def _engines(made_by: MadeBy) -> str:
     snakemake = dict.fromkeys(version for each in made if (version := each.get("packages", {}).get("snakemake")))
     engines = [pair for each in made for pair in each.get("engines", {}).items()]
     by = " by vLLM" if any("vllm" in engine.get("engine", "") for _, engine in engines) else ""
-    listed = "; ".join(dict.fromkeys(_engine(name, engine) for name, engine in engines))
+    listed = _joined(dict.fromkeys(_engine(name, engine) for name, engine in engines))
     served = f"Models were served{by}: {listed}. " if engines else ""
     run = f"Runs were planned by Snakemake {' and '.join(snakemake)}." if snakemake else ""
     return f"{served}{run}"
@@ -147,46 +153,42 @@ def _engine(name: str, engine: Mapping[str, Any]) -> str:
     return f"{name} by {what} on {engine.get('device', 'an unknown device')}"
 
 
+_PAIRED_T = "Means were compared by the paired t test."
+_TESTED = {
+    "McNemar": "Rates of two conditions were compared in pairs by seed, by McNemar's test, their differences have "
+    "Tango's score interval.",
+    "chi-squared": "Without common seeds the N - 1 chi-squared test and the score interval of Miettinen and Nurminen "
+    "were used.",
+    "t": _PAIRED_T,
+    "t by seed": _PAIRED_T,
+    LINES: "Trends were tested by the slopes of each seed's least-squares line (t).",
+    LOG_RANK: "Times to an ending were compared by the log-rank test, paired by seed; games that end otherwise stay "
+    "at risk up to the deadline, and their means count one round after it.",
+    CLUSTERED: "Rates over several axes were compared by McNemar's test for clustered pairs.",
+}
+
+
 def _statistics(study: Study, tables: Mapping[str, pd.DataFrame]) -> str:
-    tests = {*tables["contrasts"]["test"], *tables["questions"]["test"]}
+    questions, contrasts = tables["questions"], tables["contrasts"]
+    tests = {*contrasts["test"], *questions["test"]}
     sentences = [
         f"The unit of analysis is the simulation. Intervals are at {CONFIDENCE:.0%}: those of rates and of means of "
-        "shares are Wilson's, those of other means Student's t."
+        "shares are Wilson's, those of other means Student's t.",
+        *dict.fromkeys(sentence for test, sentence in _TESTED.items() if test in tests),
     ]
-    if "McNemar" in tests:
-        sentences.append(
-            "Rates of two conditions were compared in pairs by seed, by McNemar's test, their differences have "
-            "Tango's score interval."
-        )
-    if "chi-squared" in tests:
-        sentences.append(
-            "Without common seeds the N - 1 chi-squared test and the score interval of Miettinen and Nurminen were "
-            "used."
-        )
-    if tests & {"t", "t by seed"}:
-        sentences.append("Means were compared by the paired t test.")
-    if LINES in tests:
-        sentences.append("Trends were tested by the slopes of each seed's least-squares line (t).")
-    if any(comparison.kind == "time" for comparison in study.comparisons):
-        sentences.append(
-            "Times to an ending were compared by the log-rank test, paired by seed; games that end otherwise stay at "
-            "risk up to the deadline, and their means count one round after it."
-        )
     if study.content.questions:
-        registered = Counter(zip(tables["questions"]["registered"], tables["questions"]["confirmatory"], strict=True))
+        registered = Counter(zip(questions["registered"], questions["confirmatory"], strict=True))
         kinds = [f"{count} {'confirmatory, ' * sure}{text}" for (text, sure), count in registered.items()]
         if lacks := frozen_lacks(study.whole):
             kinds.append(f"the frozen page is {lacks}")
         sentences.append(
             f"The study asks {counted(len(study.content.questions), 'question')} by "
-            f"{counted(len(tables['questions']), 'comparison')} ({'; '.join(kinds)}); their p values were corrected "
-            "by Holm's method. That a difference is smaller than what matters was decided by two one-sided tests, of "
-            "rates and shares by Gaffke's bounded limits. All other comparisons are exploratory."
+            f"{counted(len(questions), 'comparison')} ({_joined(kinds)}); their p values were corrected by Holm's "
+            "method. That a difference is smaller than what matters was decided by two one-sided tests, of rates and "
+            "shares by Gaffke's bounded limits. All other comparisons are exploratory."
         )
-    if len(tables["contrasts"]):
+    if len(contrasts):
         sentences.append("Exploratory p values were corrected within families by Holm's method.")
-    if CLUSTERED in tests:
-        sentences.append("Rates over several conditions were compared by McNemar's test for clustered pairs.")
     return " ".join(sentences)
 
 
@@ -195,7 +197,7 @@ def _statistics(study: Study, tables: Mapping[str, pd.DataFrame]) -> str:
 
 def facts(study: Study) -> list[tuple[str, str]]:
     """Return what the study is, as names and values."""
-    again = f"; each played {study.repeats} times: tables and figures show the first, “Noise” compares them"
+    again = f"; each played {study.repeats} times: tables and figures show the first, the table `noise` compares them"
     return [
         ("Study", study.name),
         ("Study file", study.file.name),  # its folder is this machine's matter

@@ -20,7 +20,6 @@ _ARMS = {
     "self_correction": "self-correction",
     "placebo": "a placebo",
 }
-_MAX_VALUES = 6  # of an axis in the sentence
 _MAX_LINES = 12
 _MAX_SCRIPTS = 3
 
@@ -37,19 +36,6 @@ def played_sentences(study: Study, simulations: pd.DataFrame) -> str:
     when = f" ({' to '.join(dict.fromkeys([days[0], days[-1]]))})" if days else ""
     played = f"{counted(len(simulations), 'game')} in {counted(len(study.shown.conditions), 'condition')}"
     return f"{study.game.does} {played} were played{when}: {', '.join(by)}. {study.shortfall}".strip()
-
-
-def study_sentence(study: Study, conditions: pd.DataFrame) -> str:
-    """Return the study in a sentence: the game, its conditions and what they vary, and what all have in common."""
-    first = study.shown.conditions
-    values = {axis: list(dict.fromkeys(str(each.axes[axis]) for each in first)) for axis in study.axes}
-    varying = "; ".join(f"{axis} {_listed(found)}" for axis, found in values.items() if len(found) > 1)
-    alike = axes_text({axis: found[0] for axis, found in values.items() if len(found) == 1})
-    game = study.game.name.partition(":")[0].replace("_", " ")
-    number = counted(int(conditions["simulations"].sum()), "simulation")
-    what = f"{number} of the game {game} in {counted(len(first), 'condition')}"
-    parts = [f"{what}: {varying or alike}"] + ([f"In all: {alike}"] if varying and alike else [])
-    return " ".join(filter(None, [f"{'. '.join(parts)}.", study.shortfall]))
 
 
 def achieved_sentences(achievable: pd.DataFrame, study: Study) -> list[str]:
@@ -151,22 +137,6 @@ def _before_and_after(rates: pd.DataFrame) -> str:
         f"Of {counted(int(number), 'game')} in which agents may talk, the plurality of honest "
         f"agents was right in {first:.0%} with their first answers, and in {last:.0%} with their last."
     )
-
-
-def _listed(values: Sequence[str]) -> str:
-    if all(value.isdecimal() for value in values) and len(values) > 2:
-        numbers = sorted(map(int, values))
-        if numbers == list(range(numbers[0], numbers[-1] + 1)):
-            return f"{numbers[0]} to {numbers[-1]}"
-    if len(values) > _MAX_VALUES:
-        return f"{', '.join(values[: _MAX_VALUES - 1])}, ... ({len(values)} values)"
-    return f"{', '.join(values[:-1])} or {values[-1]}"
-
-
-def simulations_text(row: Mapping[Any, Any]) -> str:
-    """Return how many simulations a row of the table of conditions is of, and of how many if not of all planned."""
-    number, planned = row["simulations"], row["planned"]
-    return str(number) if number == planned else f"{number} of {planned}"
 
 
 def short(lines: Sequence[str]) -> list[str]:

@@ -18,6 +18,7 @@ from parley.analysis import tables
 from parley.analysis.made_by import answered_as, read_made_by
 from parley.analysis.questions import all_pairs
 from parley.analysis.registration import with_registration
+from parley.columns import table_names
 from parley.errors import RecordError
 from parley.files import read_regular, write_atomically
 from parley.games.figure_kinds import KINDS
@@ -25,7 +26,7 @@ from parley.play.record_store import left_out_of_tables, usable_part
 from parley.report import methods, overview
 from parley.report.answers import largest_differences
 from parley.report.boxes import boxes
-from parley.report.html import ReportLinks, downloads, page
+from parley.report.html import downloads, page
 from parley.report.sections import all_tables
 from parley.report.warned import warnings
 from parley.study import Study
@@ -34,21 +35,19 @@ from parley.study.frozen import frozen_state
 _ENDS = (".csv", ".parquet")  # of the files of a table
 
 
-def report(study: Study, explored: bool = False) -> Path:
-    """Write the report of `study` and return its path; `explored` says that its explorer will be there.
+def report(study: Study) -> Path:
+    """Write the report of `study` and return its path.
 
     Raises RecordError if a table or a figure is missing, or if the disk refuses.
     """
     made = _tables(study)
     made_by, left_out = read_made_by(study), left_out_of_tables(study)
-    links, path = ReportLinks(study, explored), paths.report(study.name)
-    by = study.axes
+    path, by = paths.report(study.name), study.axes
     html = page(
         "report/report.html",
         title=study.title,
         study=study,
         played=overview.played_sentences(study, made["simulations"]),
-        varied=overview.study_sentence(study, made["conditions"]),
         achieved=overview.achieved_sentences(made["achievable"], study),
         talking=[
             *filter(None, overview.talking_sentences(made["decision_rates"], made["equal_cost"], by)),
@@ -61,13 +60,13 @@ def report(study: Study, explored: bool = False) -> Path:
         warned=list(warnings(study, made, made_by, left_out)),
         figures=list(_figures(study)),
         files=lambda *names: downloads(path, [paths.table(study.name, name, end) for name in names for end in _ENDS]),
-        tables=all_tables(usable_part(study), made, links),
+        tables=all_tables(usable_part(study), made),
+        all_names=table_names(),
         methods=methods.methods(study, made_by, made),
         facts=methods.facts(study),
         parameters=methods.parameters(study, by),
         models=methods.models_used(study, answered_as(study, made_by.answered)),
         provenance=methods.provenance(made_by),
-        explorer=links.there,
     )
     write_atomically(path, lambda file: file.write(html.encode()))
     return path
@@ -85,9 +84,8 @@ def _tables(study: Study) -> dict[str, pd.DataFrame]:
 
 
 _SHOWN = (
-    *("simulations", "conditions", "rates", "quantities", "questions", "contrasts", "noise"),
-    *("reactions", "behaviors", "players", "achievable", "regret", "decision_rates"),
-    *("equal_cost", "votes", "conformity", "forks", "paper"),
+    *("simulations", "conditions", "rates", "quantities", "questions", "contrasts", "paper", "forks", "reactions"),
+    *("achievable", "regret", "decision_rates", "equal_cost", "votes", "conformity"),
 )
 
 
@@ -98,9 +96,7 @@ def _figures(study: Study) -> Iterator[dict[str, Any]]:
         known = {each["name"]: each for each in json.loads(read_regular(listed))}
     for spec in study.figures:
         listing = known.get(spec.name, {})
-        tables = [
-            paths.table(study.name, table, ".csv") for table in spec.tables if table != "noise" or study.first_time
-        ]
+        tables = [paths.table(study.name, table, ".csv") for table in spec.tables]
         yield {
             "id": f"figure-{spec.name}",
             "title": spec.title,

@@ -150,7 +150,7 @@ def frozen_lacks(study: Study) -> str:
         page = read_regular(path, _MAX_BYTES)
     except OSError:
         return ""
-    blanks = [one_line(blank, 20) for blank in _BLANKS if blank.encode() in page]
+    blanks = [one_line(blank, 60) for blank in _BLANKS if blank.encode() in page]
     left = [f"left as a form ({', '.join(blanks)})"] * bool(blanks) + ["not committed"] * (not _committed(path, page))
     return " and ".join(left)
 

@@ -364,8 +364,8 @@ class StudyFile(FileModel):
     )
     figures: dict[str, Annotated[list[Drawn], Field(min_length=1)]] = Field(
         default_factory=dict,
-        description="Which simulations figures of single ones show, by the name of the figure (trajectories, "
-        "timeline); not part of the identity.",
+        description="Which simulations figures of single ones show, by the name of the figure "
+        "(trajectories); not part of the identity.",
     )
     ledger: LedgerSettings = Field(
         default=LedgerSettings(),

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from parley.games.evidence import Mark, Timeline, TimelineCell
 from parley.games.network import Network
 from parley.games.stag_hunt.betrayal import SWEEP, archetype, archetype_shares
 from parley.games.stag_hunt.evidence import StagHuntEvidence
-from support.playing import hunt
+from support.playing import Hunted, hunt
 
 pytestmark = pytest.mark.promise(
     "Detection, retreat, recovery and archetypes of the stag hunt are those counted by hand."
@@ -137,3 +138,42 @@ def test_the_papers_rule_follows_from_the_record() -> None:
     assert EVIDENCE.derived({"rounds": 2, **calm}) == {"hare_for_good": None, "group_cooperation": 0.5}
     for rounds, share in ((3, 0.5), (1, None)):
         assert EVIDENCE.derived({"rounds": rounds, "excluded_rounds": 1, **calm})["group_cooperation"] == share
+
+
+def test_shares_move_with_the_threshold_as_counted_by_hand() -> None:
+    # After round 1 agent_1 hunts 3 stags of 4, agent_3 1 of 4, agent_4 2 of 4, which is neither at any threshold.
+    swept = hunt("hbhh", "shss", "shss", "shhs", "shhh", "hhhh").of["archetypes_by_threshold"]
+    assert [float(threshold) for threshold in swept] == pytest.approx([0.5 + 0.05 * step for step in range(11)])
+    for threshold, found in swept.items():
+        told_apart = float(threshold) <= 0.75
+        assert found["cooperation_persistent"] == found["defection_prone"] == pytest.approx(told_apart / 3)
+        assert found["unclassified"] == pytest.approx(1 / 3 if told_apart else 1)
+    assert hunt("hh", "ss").of["archetypes_by_threshold"] == {}
+
+
+# A game as a table
+
+
+def told(hunted: Hunted) -> Timeline:
+    return EVIDENCE.timeline(hunted.outcome.as_json(), hunted.outcome.as_json()["trace"])
+
+
+def test_words_actions_and_points_stand_by_player_and_round() -> None:
+    found = told(hunt("hbh", "sss", "shs", "h-h", words=[["yes", "trust", "stag"], ["a", "b", None], ["c", "d", "e"]]))
+    assert list(found.agents) == ["agent_1", "agent_3", "agent_2"]  # the Byzantine player last
+    assert found.framed == {"agent_2"}
+    assert found.cells["agent_1", 1] == TimelineCell("Hunt Stag", "yes")
+    assert found.cells["agent_3", 2] == TimelineCell("Hunt Stag", "–")  # no word
+    assert found.cells["agent_2", 3] == TimelineCell("idle", "d")
+    assert found.results == {1: "10", 2: "0", 3: "–"}
+
+
+def test_the_first_betrayal_and_what_it_changed_are_marked() -> None:
+    found = told(hunt("hbhb", "ssss", "shsh", "shsh", "shhs"))
+    betrayed, changed = "first betrayal", "first other word or action of a player that saw one"
+    assert list(found.marks) == [
+        Mark("agent_2", 2, betrayed),
+        Mark("agent_4", 2, betrayed),
+        Mark("agent_3", 4, changed),
+    ]
+    assert told(hunt("hbh", "sss", "ssh")).marks == ()

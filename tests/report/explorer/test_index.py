@@ -10,7 +10,7 @@ from support.studies import OWN_GAME, StudyFactory, bring
 
 
 def index_of(study: Study) -> Json:
-    shown = select(study, {}, 1000)
+    shown = select(study, 1000)
     return index_content(shown, [part_rows(part) for part in shown.parts])
 
 

@@ -23,7 +23,7 @@ ODD = "[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u202a-\u202e\u2066-\u2069\u2028\u202
 
 @pytest.fixture(scope="module")
 def index() -> Json:
-    shown = select(small_played(study_of), {}, 100)
+    shown = select(small_played(study_of), 100)
     return index_content(shown, [part_rows(part) for part in shown.parts])
 
 

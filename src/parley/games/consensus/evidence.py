@@ -122,9 +122,9 @@ QUANTITIES = (
 
 LEADING, APART, SILENT = "leading", "apart", "silent"
 STATES = (
-    State(LEADING, "holds the honest agents' most frequent value", "#56B4E9", ""),
-    State(APART, "holds another value", "#E69F00", "///"),
-    State(SILENT, "proposes nothing", "#FFFFFF", "xxx"),
+    State(LEADING, "holds the honest agents' most frequent value", "#56B4E9"),
+    State(APART, "holds another value", "#E69F00"),
+    State(SILENT, "proposes nothing", "#FFFFFF"),
 )
 
 

@@ -67,13 +67,13 @@ def _rows(outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Ite
 
 RIGHT, WRONG, LEADING, APART, UNREADABLE, SILENT = "right", "wrong", "leading", "apart", "unreadable", "silent"
 _NOTHING = (
-    State(UNREADABLE, "answer that could not be read", "#CC79A7", "xxx"),
-    State(SILENT, "no usable reply", "#FFFFFF", "xxx"),
+    State(UNREADABLE, "answer that could not be read", "#CC79A7"),
+    State(SILENT, "no usable reply", "#FFFFFF"),
 )
-DEFINITIVE = (State(RIGHT, "right answer", "#56B4E9", ""), State(WRONG, "wrong answer", "#E69F00", "///"), *_NOTHING)
+DEFINITIVE = (State(RIGHT, "right answer", "#56B4E9"), State(WRONG, "wrong answer", "#E69F00"), *_NOTHING)
 POLICIES = (
-    State(LEADING, "the most frequent answer", "#56B4E9", ""),
-    State(APART, "another answer", "#E69F00", "///"),
+    State(LEADING, "the most frequent answer", "#56B4E9"),
+    State(APART, "another answer", "#E69F00"),
     *_NOTHING,
 )
 

@@ -48,9 +48,9 @@ IDLE = "idle"
 NO_WORD = "–"  # under cheap talk, from a player whose text was not one word
 
 ACTIONS = (
-    State(STAG, "hunts the stag", "#56B4E9", ""),
-    State(HARE, "hunts the hare", "#E69F00", "///"),
-    State(IDLE, "idle: no usable reply", "#FFFFFF", "xxx"),
+    State(STAG, "hunts the stag", "#56B4E9"),
+    State(HARE, "hunts the hare", "#E69F00"),
+    State(IDLE, "idle: no usable reply", "#FFFFFF"),
 )
 
 MEASURES = (
@@ -162,14 +162,6 @@ FIGURES = (
         by_player=True,
     ),
     OUTCOMES_BY_BYZANTINE,
-    FigureSpec(
-        name="timeline",
-        kind="timeline",
-        title="Single games, word by word",
-        caption="What each player said and did in each round of a few games, with the first betrayal, the first other "
-        "word or action of each player that saw it, and the points of a stag hunter in each round. –: no word, or no "
-        "stag hunter.",
-    ),
 )
 
 # What they show needs somebody who was betrayed, and played on.

@@ -5,7 +5,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +16,10 @@ from parley.errors import ParleyError
 from parley.games.base import Game
 from parley.games.evidence import State, Timeline, TimelineCell
 from parley.play.degenerate import MEANINGS, degenerate_class, degenerate_of
-from parley.play.journal import ENTRY_FIELDS, Entry
+from parley.play.journal import Entry
 from parley.play.matrix import AGAIN, FAILED, NO_STATE, Replied, game_timeline, marks_of, rounds_of
 from parley.play.parquet import values
-from parley.play.record import Summary, read_attempts, read_trace
+from parley.play.record import Summary, read_attempts, read_record, read_trace
 from parley.play.record_content import IMPOSSIBLE
 from parley.play.record_store import impossible_outcome_text, require_own
 from parley.play.replay import RecordedReply, replay_replies
@@ -30,10 +30,6 @@ from parley.report.explorer.selection import Part, ShownFile
 from parley.study.condition import Simulation
 from parley.text import one_line
 
-# What is read of a record for each entry, and what is not needed of it.
-_UNREAD = {"ask": "", "cached_tokens": None, "started": 0.0, "served_model": None, "system_fingerprint": None}
-_UNREAD |= {"reasoning_tokens": None}
-_OF_ENTRY = {name: "request_seed" if name == "seed" else name for name in ENTRY_FIELDS if name not in _UNREAD}
 _OTHERS = ("system", "user", "failure", "failure_detail", "temperature")
 
 
@@ -54,15 +50,11 @@ class Attempt:
 
 def recorded_attempts(file: ShownFile) -> tuple[Summary, list[Attempt]]:
     """Return the summary and the attempts of a record; what was no JSON is read again by playing the game."""
-    summary, rows = read_attempts(file.path, [*_OF_ENTRY.values(), *_OTHERS])
-    columns: dict[str, Iterable[Any]] = {name: values(rows.column(column)) for name, column in _OF_ENTRY.items()}
-    columns |= {name: [none] * rows.num_rows for name, none in _UNREAD.items()}
-    columns["seconds"] = map(_rounded, columns["seconds"])
-    entries = [Entry(*row) for row in zip(*(columns[name] for name in ENTRY_FIELDS), strict=False)]
+    summary, entries = read_record(file.path)
+    _, rows = read_attempts(file.path, _OTHERS)
     others = zip(*(values(rows.column(name)) for name in _OTHERS), strict=True)
     attempts = [Attempt(entry, *other) for entry, other in zip(entries, others, strict=True)]
     for attempt in attempts:
-        attempt.temperature = _rounded(attempt.temperature)
         if attempt.entry.finish_reason == SILENCED and attempt.entry.given:  # nobody failed
             attempt.failure, attempt.failure_detail = SILENCED, None
         if attempt.failure is None:
@@ -137,33 +129,24 @@ class _Texts:
 
     def __init__(self) -> None:
         self.all: list[str | list[int]] = []
-        self._numbers: dict[str, int] = {}
-        self._prompts: dict[str, int] = {}
+        self._numbers: dict[str | tuple[str], int] = {}
 
     def number(self, text: str | None) -> int | None:
         """Return the number of a text; None for none, and for an empty one."""
-        return self._number(text) if text else None
+        return self._add(text, text) if text else None
 
     def prompt(self, text: str) -> int | None:
         """Return the number of a text that is kept as its lines; None for an empty one."""
         if "\n" not in text:
             return self.number(text)
-        number = self._prompts.get(text)
-        if number is None:
-            lines = text.split("\n")
-            known = self._numbers
-            for line in lines:
-                if line not in known:  # most lines are: a call for each took as long as all else
-                    self._number(line)
-            number = self._prompts[text] = len(self.all)
-            self.all.append([known[line] for line in lines])
-        return number
+        if (text,) not in self._numbers:
+            self._add((text,), [self._add(line, line) for line in text.split("\n")])
+        return self._numbers[text,]
 
-    def _number(self, text: str) -> int:
-        number = self._numbers.get(text)
-        if number is None:
-            number = self._numbers[text] = len(self.all)
-            self.all.append(text)
+    def _add(self, key: str | tuple[str], content: str | list[int]) -> int:
+        number = self._numbers.setdefault(key, len(self.all))
+        if number == len(self.all):
+            self.all.append(content)
         return number
 
 
@@ -277,8 +260,8 @@ def _attempt(attempt: Attempt, names: dict[str, int], texts: _Texts, by_model: b
         *(entry.round, entry.phase, names[entry.agent], entry.attempt),
         *(texts.prompt(attempt.system), texts.prompt(attempt.user), texts.number(entry.text)),
         *(True if attempt.as_written else exact(attempt.parsed), attempt.failure, attempt.failure_detail),
-        *(entry.prompt_tokens, entry.completion_tokens, entry.seconds, exact(entry.seed)),
-        *(attempt.temperature if by_model else None, entry.finish_reason, texts.number(entry.reasoning)),
+        *(entry.prompt_tokens, entry.completion_tokens, _rounded(entry.seconds), exact(entry.seed)),
+        *(_rounded(attempt.temperature) if by_model else None, entry.finish_reason, texts.number(entry.reasoning)),
         *(attempt.degenerate, texts.number(entry.sent)),
     ]
 

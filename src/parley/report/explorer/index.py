@@ -1,8 +1,6 @@
 """The index of the explorer: a study's conditions, and a line for each simulation, in columns."""
 
-from collections import defaultdict
 from collections.abc import Sequence
-from contextlib import suppress
 from itertools import groupby
 from typing import Any
 
@@ -12,17 +10,13 @@ from parley.games.base import Game
 from parley.play.record import Summary
 from parley.play.record_store import read_own
 from parley.policies.kinds import IMPORTED
-from parley.report.explorer.game import exact
 from parley.report.explorer.selection import Part, Selection, ShownFile
-from parley.study.condition import Condition, Simulation, axes_text
+from parley.study.condition import Condition, axes_text
 from parley.study.expand import telling_axes
 from parley.text import one_line
 
 # A line of the index, and what a data file is made anew for.
 Row = dict[str, Any]
-
-# What messages that are left out are held against, as `parley.analysis.forks` says.
-_KEEP = "keep"
 
 
 def part_rows(part: Part) -> list[Row]:
@@ -56,13 +50,8 @@ def index_content(selection: Selection, rows: Sequence[Sequence[Row]]) -> dict[s
         "left_out": selection.left_out,
         "axes": [{"name": name, "label": name.replace("_", " "), "values": found} for name, found in values.items()],
         "outcomes": [{"name": o.name, "label": o.label, "color": o.color} for o in game.outcomes],
-        "indicators": [
-            {"name": i.name, "label": i.label, "values": [exact(row["indicators"].get(i.name)) for row in flat]}
-            for i in game.evidence.indicators
-        ],
         "conditions": [_condition(alike, values) for alike in parts],
         "simulations": {name: [row[name] for row in flat] for name in _COLUMNS},
-        "influences": _influences(simulations, flat),
     }
 
 
@@ -70,39 +59,6 @@ _COLUMNS = (
     *("id", "condition", "part", "seed", "repeat", "outcome", "diagnosis", "rounds", "replies", "failed"),
     *("damaged", "parent", "pair"),
 )
-
-
-def _influences(simulations: Sequence[Simulation], rows: Sequence[Row]) -> list[list[Any]]:
-    """Return, for each message that forks left out, what `templates/explorer/influence.js` reads.
-
-    That is the place of the recorded game, agent, round, phase, how many forks, the place of one of them, and the
-    influence with its interval. None where the recorded game cannot be read, or where no fork that leaves nothing out
-    is among the simulations.
-    """
-    ended: dict[tuple[int, str, str], list[int]] = defaultdict(list)  # by game, point and change: the places of forks
-    for place, (simulation, row) in enumerate(zip(simulations, rows, strict=True)):
-        parent = row["parent"]
-        if parent is not None and None not in (row["outcome"], rows[parent]["outcome"]):
-            axes = simulation.condition.axes
-            ended[parent, str(axes["at"]), str(axes["change"])].append(place)
-    found, ends = [], []
-    for (parent, at, _), places in ended.items():
-        fork = simulations[places[0]].condition.fork
-        seat = fork.change.get("silence_once") if fork else None
-        agents = [each.name for each in simulations[parent].seats if seat in (each.name, each.role)]
-        unchanged = ended.get((parent, at, _KEEP), [])
-        if fork and unchanged and len(agents) == 1:
-            ends.append(
-                [[rows[place]["outcome"] == rows[parent]["outcome"] for place in own] for own in (places, unchanged)]
-            )
-            found.append([parent, *agents, fork.point.round, fork.point.phase or "", len(places), places[0]])
-    if not ends:
-        return []
-    from parley.analysis.forks import influence_samples
-    from parley.statistics.differences import compare
-
-    sizes = compare([influence_samples({}, *both) for both in ends])[["difference", "low", "high"]].round(4)
-    return [[*about, *size] for about, size in zip(found, sizes.to_numpy().tolist(), strict=True)]
 
 
 def _axis_values(conditions: Sequence[Condition]) -> dict[str, list[Any]]:
@@ -139,7 +95,6 @@ def _row(game: type[Game], file: ShownFile) -> Row:
         "repeat": simulation.condition.repeat or 0,
         **dict.fromkeys(("outcome", "diagnosis", "rounds", "replies", "failed", "damaged")),
         "pair": str(simulation.seed),
-        "indicators": {},
         "ended": "",
         "content": [file.size, file.modified],
     }
@@ -160,14 +115,6 @@ def _of_record(game: type[Game], summary: Summary) -> dict[str, Any]:
         "replies": telemetry["calls"],
         "failed": telemetry["failed_replies"],
         "pair": " ".join([str(summary.simulation["seed"]), *shared]),
-        "indicators": _indicators(game, {"rounds": outcome["rounds"], **outcome["metrics"]}),
         "ended": str(summary.provenance.get("ended", "")),
         "content": [summary.digest, dict(summary.rows)],
     }
-
-
-def _indicators(game: type[Game], metrics: dict[str, Any]) -> dict[str, Any]:
-    known = metrics
-    with suppress(Exception):  # code of the user's own, or a record of another version
-        known = {**metrics, **game.evidence.derived(metrics)}
-    return {indicator.name: known.get(indicator.name) for indicator in game.evidence.indicators}

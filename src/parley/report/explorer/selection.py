@@ -8,7 +8,7 @@ from pathlib import Path
 from parley import paths
 from parley.errors import RecordError
 from parley.study import Study
-from parley.study.condition import Condition, Simulation, axes_text
+from parley.study.condition import Condition, Simulation
 from parley.text import counted
 
 MOST = 10_000  # simulations, unless somebody asks for another number
@@ -62,18 +62,14 @@ class Selection:
         return [*self.study.conditions, *recorded.values()]
 
 
-def select(study: Study, where: Mapping[str, str], most: int) -> Selection:
-    """Return the simulations that have a record, in the conditions with these values.
+def select(study: Study, most: int) -> Selection:
+    """Return the simulations that have a record; of more than `most` those with the lowest seeds.
 
-    Of more than `most` those with the lowest seeds. Raises UsageError for an axis or a value that the study does not
-    have, RecordError if there are none.
+    Raises RecordError if there are none.
     """
-    places = {condition.folder for condition in study.fitting(where)} if where else None
     played: dict[str, list[ShownFile]] = {}
     more = unfinished = shown = 0
     for simulation in study.simulations():
-        if places is not None and simulation.condition.folder not in places:
-            continue
         file = _file_of(simulation, simulation.record(study.name))
         if file is None:
             unfinished += 1
@@ -83,9 +79,8 @@ def select(study: Study, where: Mapping[str, str], most: int) -> Selection:
         else:
             more += 1
     if not shown:
-        which = f" with {axes_text(where)}" if where else ""
         raise RecordError(
-            f"{study.name}: no results{which} yet in {paths.results(study.name)}; run it first: "
+            f"{study.name}: no results yet in {paths.results(study.name)}; run it first: "
             f"parley run {paths.study_argument(study.file)}"
         )
     own = [(condition, played.get(condition.folder, ())) for condition in study.conditions]
@@ -96,7 +91,9 @@ def select(study: Study, where: Mapping[str, str], most: int) -> Selection:
         for number, (condition, files) in [*numbered[len(own) :], *numbered[: len(own)]]
         for part in _parts(number, condition, files)
     ]
-    return Selection(study, tuple(parts), _left_out(study, where, places, shown, more), unfinished)
+    of = counted(shown + more, "simulation")
+    left_out = f"{more:,} of {of} are left out, those with the highest seeds: show more with --most N."
+    return Selection(study, tuple(parts), left_out if more else None, unfinished)
 
 
 def _file_of(simulation: Simulation, record: Path) -> ShownFile | None:
@@ -133,18 +130,3 @@ def _recorded(played: Mapping[str, Sequence[ShownFile]]) -> Iterator[tuple[Condi
     for files in found.values():
         condition = files[0].simulation.condition
         yield replace(condition, axes={**condition.axes, "change": RECORDED}), files
-
-
-def _left_out(study: Study, where: Mapping[str, str], places: set[str] | None, shown: int, more: int) -> str | None:
-    texts = []
-    if more:
-        texts.append(
-            f"{more:,} of {counted(shown + more, 'simulation')} are left out, those with the highest seeds: choose "
-            "others with --where AXIS=VALUE, or show more with --most N."
-        )
-    if places is not None and len(places) < len(study.conditions):
-        texts.append(
-            f"Only conditions with {axes_text(where)} are shown, {len(places)} of {len(study.conditions)}: leave out "
-            "--where for all."
-        )
-    return " ".join(texts) or None

@@ -11,7 +11,6 @@ from typing import Any
 
 import parley
 from parley import paths
-from parley.errors import UsageError
 from parley.files import keep_only, open_regular, write_atomically
 from parley.forked import forked_map
 from parley.identity import digest
@@ -25,15 +24,13 @@ _KEY = "//"  # a data file begins with a line of what it was made from
 _LEVEL = 6  # of zlib: 9 takes three times as long for a few percent
 
 
-def write_view(selection: Selection, folder: Path, processes: int = 1) -> Path:
+def write_view(selection: Selection, processes: int = 1) -> Path:
     """Write the page and its data files, remove those of an earlier view, return the page.
 
-    Raises RecordError if the disk refuses, UsageError for a folder with files of somebody else.
+    Raises RecordError if the disk refuses.
     """
+    folder = paths.view(selection.study.name)
     target = paths.view_page(folder)
-    there = list(folder.iterdir()) if folder.is_dir() and folder != paths.view(selection.study.name) else []
-    if (there and paths.listing(folder) not in there) or any(map(Path.is_symlink, there)):
-        raise UsageError(f"--output {folder}: has files that are not Parley's; give an empty folder, or a new one")
     made = forked_map(partial(_write_part, folder), selection.parts, processes)
     rows = list(with_progress(made, len(selection.parts), "file"))
     html = page_html(index_content(selection, rows)).encode()

@@ -89,8 +89,5 @@ async function gameOf(simulation) {
   const raw = part.simulations.find((one) => one.id === simulation.id);
   if (raw === undefined) throw new Error(simulation.damaged ?? "The messages of this simulation are not in its file.");
   if (raw.damaged) throw new Error(raw.damaged);
-  const game = readGame(part, raw);
-  game.influences = influencesOf(simulation, game);
-  game.weighed = index.influences.some(([parent]) => parent === simulation.at);
-  return game;
+  return readGame(part, raw);
 }

@@ -5,9 +5,7 @@ function filterOf(query, without = null) {
   const tests = [];
   const chosen = (name) => (name === without ? [] : query.getAll(name));
   const oneOf = (values, of) => values.length && tests.push((simulation) => values.includes(of(simulation)));
-  const indicated = chosen("outcome").map(indicatorOf).filter(Boolean);
-  for (const { values } of indicated) tests.push((simulation) => values[simulation.at] === true);
-  oneOf(chosen("outcome").filter((name) => !indicatorOf(name)), stateName);
+  oneOf(chosen("outcome"), stateName);
   oneOf(chosen("condition"), (simulation) => simulation.condition.id);
   const ids = chosen("ids").flatMap((text) => text.split(",")).filter(Boolean).map((id) => id.slice(0, 8));
   oneOf(ids, (simulation) => simulation.short);
@@ -26,11 +24,6 @@ function filterOf(query, without = null) {
     });
   }
   return (simulation) => tests.every((test) => test(simulation));
-}
-
-/** Return the indicator of this name, a yes or no of each simulation; undefined for an outcome. */
-function indicatorOf(name) {
-  return index.outcomeByName.has(name) ? undefined : index.indicators.find((one) => one.name === name);
 }
 
 /** Return under which name of an outcome a simulation is counted. */
@@ -113,9 +106,6 @@ function filterBar(query) {
   const chips = ["condition", "ids"].filter((name) => query.has(name)).map((name) => h("button",
     { type: "button", class: "chip", id: `drop-${name}`, onclick: () => setOne(name, "") },
     shown(name === "ids" ? "chosen simulations" : query.getAll(name).map(conditionLabel).join(", ")), " ✕"));
-  const on = query.getAll("outcome");
-  chips.push(...on.map(indicatorOf).filter(Boolean).map(({ name, label }) => h("button",
-    { type: "button", class: "chip", id: `drop-${name}`, onclick: () => setOutcomes(on.filter((one) => one !== name)) }, shown(label), " ✕")));
   const clear = [...query.keys()].some((key) => !["sort", "fold"].includes(key))
     && h("button", { type: "button", class: "quiet", id: "clear", onclick: () => goTo(kept(query)) }, "Clear all");
   return h("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() },

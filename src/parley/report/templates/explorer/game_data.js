@@ -76,7 +76,7 @@ function cellWords(game, agent, round) {
   if (cell === null) return `${words[0]}: nothing`;
   if (cell.text) words.push(cell.text);
   if (cell.state) words.push(cell.state.label);
-  words.push(...cell.marks, ...game.influences(agent, round).map((one) => one.words));
+  words.push(...cell.marks);
   return plain(`${words[0]}: ${words.slice(1).join("; ")}`);
 }
 

@@ -77,7 +77,6 @@ function cellOf(game, which, agent, round, parting, other) {
   node.setAttribute("aria-selected", "false");
   if (cell.state) node.style.setProperty("--c", cell.state.color);
   if (cell.state) node.classList.add("stated");
-  weigh(node, game.influences(agent, round));
   node.append(h("span", { class: "said" }, shown(cell.text)), h("span", { class: "signs", "aria-hidden": "true" }, cell.marks.map((label) => signOf(game, label))));
   return node;
 }
@@ -130,7 +129,6 @@ function legend(games) {
   return h("ul", { class: "legend", "aria-label": "Legend" },
     groups.map((group) => h("li", null, shown(group))),
     [...states.values()].map((state) => h("li", null, pill(state.label, state.color))),
-    influenceLegend(games),
     framed && h("li", null, h("span", { class: "frame-key", "aria-hidden": "true" }), shown(framed.framed_label || "stands out")),
     games.some((game) => game.hasUnheard) && h("li", null, h("s", null, "agent: value"), " left out by the filter of who would have heard it"),
     [...signs].map(([label, game]) => h("li", null, signOf(game, label), " ", shown(label))));

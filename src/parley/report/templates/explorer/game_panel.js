@@ -23,7 +23,6 @@ function panel(simulation, game, place, change, side = "") {
     h("p", { class: "soft facts" }, shown([...new Set([agent.role, agent.player, agent.framed ? game.framed_label : null])].filter(Boolean).join(" · "))),
     cell?.marks.length ? h("p", { class: "facts" }, cell.marks.map((label) => h("span", { class: "sign" }, signOf(game, label), " ", shown(label)))) : null,
     unheardOf(game, place.agent, place.round),
-    influenceList(simulation, game, place.agent, place.round),
     tabs,
     shownAttempts.length ? diffChoice(simulation, game, { ...place, phase }, change, side) : note("calm", game.all.length
       ? `This agent was not asked anything in this ${game.roundName}.` : "What was sent and answered in this game is not recorded."),

@@ -303,7 +303,7 @@ def test_each_python_that_starts_is_told_not_to_look_for_libraries_where_it_work
 ) -> None:
     sources = [*Path(parley.__file__).parent.rglob("*.py"), REPOSITORY / "envs" / "install.py"]
     options = [each for file in sources for each in re.findall(r'sys\.executable, "(-\w+)"', file.read_text())]
-    assert len(options) >= 8
+    assert len(options) >= 5
     assert all("P" in each for each in options)
     monkeypatch.setattr(os, "environ", {**os.environ, "PYTHONSAFEPATH": ""})
     find_own_programs()
@@ -329,7 +329,7 @@ def test_a_name_that_cannot_be_used_is_told_with_its_key_and_what_is_installed(
 ) -> None:
     install(my_agent="nowhere_at_all:Echo", no_attribute="own")
     odd = {"groups": [{"role": "honest", "count": 1, "policy": "gpt"}], "model": None, "n": None}
-    unknown = r"'gpt': unknown .*random.*, or of those installed: my_agent"
+    unknown = r"'gpt': unknown .*random.*, my_agent"
     for grid, words in [
         ({"model": "gpt"}, rf"^small\.yaml: grids\[0\]\.model: .*{unknown}"),
         ({"b": 1, "byzantine": "gpt"}, unknown),

@@ -29,7 +29,6 @@ BAD_KEYS: list[Row] = [
     ({"prompts": {"mine": {"form": "neutral"}}}, "prompts.mine.form: unknown key; did you mean 'from'?"),
     ({"game": "consensys"}, "game:", "'consensys'", "did you mean 'consensus'?"),
     ({"seeds": "0-9"}, "seeds: '0-9'", "valid integer"),
-    ({"seeds": [7, 1, 7]}, "seeds: ", "seed 7"),
     ({"seeds": [3, -1]}, "seeds[1]: -1"),
     ({"budget": {"cost": float("inf")}}, "budget.cost: inf"),
     ({"parameters": {"max_round": 3}}, "parameters: max_round:", "'max_rounds'"),

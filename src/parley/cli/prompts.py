@@ -105,7 +105,7 @@ def prompts(
     if others and not tries:
         common.refuse("with --against", "phase", "part", "agent")
         console, last = Console(highlight=False, soft_wrap=True), 1 if query.round is None else query.round
-        for text in prompt_diff(loaded, axes, others, wanted["role"], seed, last).lines():
+        for text in prompt_diff(loaded, axes, others, wanted["role"], seed, last):
             console.print(text)
         return
     sent = prompt_sent(loaded, axes, query, seed)

@@ -107,7 +107,6 @@ def _checked(
     _check_services(study, recorded)
     _check_drawn(study)
     _ = study.comparisons  # a question that no condition answers is refused before anything is played
-    _check_lost(study)
     _check_paper(study)
     return study
 
@@ -126,14 +125,6 @@ def _check_made_of(content: StudyFile, where: str) -> None:
         said := {"grids", "parameters", "seeds", "repeats", "compare_with"} & content.model_fields_set
     ):
         raise UsageError(f"{where}: {min(said)}: the recorded games of `fork` say it already; remove this key")
-
-
-def _check_lost(study: Study) -> None:
-    """Raise UsageError for questions about what was lost where rules alone play, which are held against nothing."""
-    lost = {quantity.name for quantity in study.game.evidence.lost}
-    asked = next((name for each in study.comparisons for name in each.outcomes if name in lost), None)
-    if asked and all(condition.honest_by_rules for condition in study.conditions):
-        raise UsageError(f"{study.file}: questions: {asked}: only games of models lose it; ask about one")
 
 
 def _check_services(study: Study, recorded: Mapping[str, ModelEntry]) -> None:

@@ -226,30 +226,10 @@ def _answer(ask: Ask, rule: Rule, seed: int, length: float = 0.0) -> Reply:
 REMOVED, ADDED = "red strike", "bold green"  # styles of words that went, and that came
 
 
-@dataclass(frozen=True)
-class PromptDiff:
-    """What `agent` is sent in the condition `where` and in the condition `against`.
-
-    `differences` has the lines with words that differ, none where both are identical, by round, phase and part.
-    """
-
-    where: Condition
-    against: Condition
-    agent: str
-    differences: Mapping[tuple[int, str, str], Sequence[Text]]
-
-    def lines(self) -> Iterator[Text]:
-        """Yield the lines that people read: "identical", or the difference, for each round, phase and part."""
-        yield Text(f"--- {self.where.name}\n+++ {self.against.name}\n{self.agent}, the same seed in both")
-        for (number, phase, part), lines in self.differences.items():
-            yield Text(f"round {number}, {phase}, {part}:{'' if lines else ' identical'}")
-            yield from (Text("    ") + line for line in lines)
-
-
 def prompt_diff(
     study: Study, where: Mapping[str, Any], against: Mapping[str, Any], role: str, seed: int, last_round: int
-) -> PromptDiff:
-    """Compare what an agent of `role` is sent up to `last_round` in two conditions of a study.
+) -> Iterator[Text]:
+    """Yield how what an agent of `role` is sent up to `last_round` differs in two conditions of a study.
 
     The first condition that has the axes `where`, and of those that have the axes `against` the one that agrees with
     it in most others. Raises UsageError if there is none, or nobody of that role in both.
@@ -267,9 +247,11 @@ def prompt_diff(
         }
         for game in games
     ]
-    keys = sorted({key: None for texts in sent for key in texts}, key=lambda key: key[0])
-    differences = {key: _changed_lines(*(texts.get(key, "") for texts in sent)) for key in keys}
-    return PromptDiff(first, second, agent, differences)
+    yield Text(f"--- {first.name}\n+++ {second.name}\n{agent}, the same seed in both")
+    for key in sorted({key: None for texts in sent for key in texts}, key=lambda key: key[0]):
+        lines = _changed_lines(*(texts.get(key, "") for texts in sent))
+        yield Text(f"round {key[0]}, {key[1]}, {key[2]}:{'' if lines else ' identical'}")
+        yield from (Text("    ") + line for line in lines)
 
 
 def _most_like(first: Condition, study: Study, against: Mapping[str, Any]) -> Condition:

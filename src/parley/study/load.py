@@ -213,17 +213,15 @@ _RUN = "PARLEY_RUN"
 def plan_of(study: Study) -> str:
     """Return eight hexadecimal digits that name all that the jobs of a run depend on.
 
-    They are the simulations, the shards these are dealt into, and what else shows in what is made of them: the title,
-    the ledger settings, the questions. It takes time in proportion to the conditions, not the simulations: each job
-    computes it.
+    They are the simulations, their shards, and what else shows in what is made of them. It takes time in proportion to
+    the conditions, not the simulations: each job computes it.
     """
     conditions = [
         [c.name, c.folder, c.engine, str(c.seeds) if isinstance(c.seeds, range) else list(c.seeds)]
         for c in study.conditions
     ]
     ledger = study.content.ledger.model_dump(mode="json")
-    more = [*study.questions_json, *study.shown_besides]
-    return digest([study.name, study.title, study.content.shard_size, ledger, conditions, *more])[:8]
+    return digest([study.name, study.content.shard_size, ledger, conditions, study.shown_besides])[:8]
 
 
 def require_plan(study: Study, plan: str | None) -> None:

@@ -59,7 +59,7 @@ def test_who_is_alone_does_not_talk(study_factory: StudyFactory) -> None:
         ({}, {"compare_with": {"placebo": 3}}, "input should be 'independent'"),
         ({}, {"compare_with": ["placebo", "placebo"]}, "duplicate"),
         ({}, {"compare_with": ["placebo"], "parameters": {"problems": "policies"}}, "remove this key"),
-        ({}, {"compare_with": ["placebo"], "parameters": {"talk": 1, "turns": 1}}, "without talk"),
+        ({}, {"compare_with": ["placebo"], "parameters": {"talk": 1, "turns": 1}}, "remove this key"),
         ({"vary": {"hears": ["all", "neighbor"]}}, {"compare_with": ["placebo"]}, "are the same games"),
     ],
 )

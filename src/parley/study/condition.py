@@ -241,21 +241,16 @@ class Condition:
         return any(entry.is_service for entry in self.entries.values())
 
     @cached_property
-    def has_own_policies(self) -> bool:
-        """Whether policies of the user's own play."""
-        return any(group.player.policy.kind.is_plugin for group in self.groups)
-
-    @property
-    def keeps_journal(self) -> bool:
-        """Whether its replies are kept as they come; those of rules are there again in no time."""
-        return self.has_own_policies or bool(self.entries)
-
-    @cached_property
     def engine(self) -> str:
         """What its shards are named after: SERVICES, or SCRIPTED or OWN_CODE for no model, or its models' names."""
         if self.entries:
             return SERVICES if self.plays_by_shard else "+".join(self.models)
-        return OWN_CODE if self.has_own_policies else SCRIPTED
+        return OWN_CODE if any(group.player.policy.kind.is_plugin for group in self.groups) else SCRIPTED
+
+    @property
+    def keeps_journal(self) -> bool:
+        """Whether its replies are kept as they come; those of rules are there again in no time."""
+        return self.engine != SCRIPTED
 
     @cached_property
     def at_once(self) -> int:

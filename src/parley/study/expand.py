@@ -117,8 +117,9 @@ class Expander:
                 said = f"{same} and {condition.name} are the same games"
                 raise UsageError(f"{self._where}: compare_with: {said}; put the two in studies of their own")
         if all(condition.axes[ARM_AXIS] == NO_ARM for condition in conditions):
-            needs = "a deliberation with turns and b: 0, without talk and dealt facts"
-            raise UsageError(f"{self._where}: compare_with: no condition is {needs}; remove this key")
+            raise UsageError(
+                f"{self._where}: compare_with: in no condition do agents of one kind talk; remove this key"
+            )
 
     def _check_keys(self, grid: Grid, where: str) -> None:
         for name in grid.vary:

@@ -292,18 +292,19 @@ def test_templates_are_written_once(parley: Parley, folder: Path) -> None:
 def test_two_prompts_are_compared_word_by_word(study_factory: StudyFactory) -> None:
     prompts = {
         "watched": {"from": "may_exist", "append": {"honest_vote_system": LINE}, "replace": {"an HONEST": "a nice"}},
-        "byzantine": {"from": "may_exist", "append": {"byzantine_turn_system": LINE, "honest_vote_system": LINE}},
     }
     study = study_factory({"prompt": ["may_exist", "watched"]}, prompts=prompts)
+
+    watched = study.conditions[1].prompt
 
     def lines(one: str, other: str) -> list[str]:
         return [line.plain for line in word_diff(study, one, other)]
 
-    assert lines("may_exist", "watched") == [
+    assert lines("may_exist", watched) == [
         "honest_propose_system:",
         "    You are {agent_id}, [-an-]{+a+} [-HONEST-]{+nice+} agent in a Byzantine Consensus Game.",
         "honest_vote_system:",
         f"    {{+{LINE}+}}",
     ]
-    assert f"    [-{LINE}-]" in lines("watched", "may_exist")
-    assert lines("watched", "watched") == ["watched and watched are identical in all that this study sends"]
+    assert f"    [-{LINE}-]" in lines(watched, "may_exist")
+    assert lines(watched, watched) == ["watched and watched are identical in all that this study sends"]

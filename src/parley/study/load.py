@@ -103,7 +103,7 @@ def _checked(
     conditions = once
     if repeats > 1:
         conditions = tuple(replace(condition, repeat=repeat) for repeat in range(repeats) for condition in once)
-    study = Study(file, content, models_file, game, conditions, dict(models), expander.own_prompts)
+    study = Study(file, content, models_file, game, conditions, dict(models))
     _check_services(study, recorded)
     _check_drawn(study)
     _ = study.comparisons  # a question that no condition answers is refused before anything is played

@@ -47,7 +47,6 @@ class OwnPrompts:
     def __init__(self, file: Path, sources: Mapping[str, str | PromptChange], game: type[Game]) -> None:
         """Read and check the prompts; raises UsageError with the key, or the file and line, that is wrong."""
         self._file, self._game, self._sources = file, game, sources
-        self.folders = [file.parent / source for source in sources.values() if isinstance(source, str)]
         self.by_name = {name: self._made(name, source) for name, source in sources.items()}
 
     def check(self, conditions: Iterable[Condition]) -> None:

@@ -274,15 +274,14 @@ def word_diff(study: Study, one: str, other: str) -> Iterator[Text]:
 
     Compared is what the study sends of both.
     """
-    prompts, own = study.game.prompts, study.own_prompts.by_name if study.own_prompts else {}
-    known = {**prompts.variants, **{name: prompt.templates for name, prompt in own.items()}}
+    prompts = study.game.prompts
     sent: dict[str, set[str]] = {one: set(), other: set()}
     for condition in study.whole.conditions:
         roles = {group.role for group in condition.groups}
         sent.setdefault(condition.prompt, set()).update(prompts.needed(condition.parameters, roles))
     named: dict[tuple[str, str], list[str]] = {}
     for name in sorted(sent[one] & sent[other]):
-        before, after = (text_of(known[prompt].get(name, "")) for prompt in (one, other))
+        before, after = (text_of(prompts.templates(prompt).get(name, "")) for prompt in (one, other))
         if before != after:
             named.setdefault((before, after), []).append(name)
     if not named:

@@ -26,7 +26,6 @@ from parley.study.condition import (
     axis_names,
     check_axis,
 )
-from parley.study.own_prompts import OwnPrompts
 from parley.study.study_file import LEDGER_FORMAT, StudyFile
 from parley.text.yamlfile import check_known
 
@@ -46,7 +45,6 @@ class Study:
     game: type[Game]
     conditions: tuple[Condition, ...]
     models: Mapping[str, ModelEntry]
-    own_prompts: OwnPrompts | None = None
     part_of: "Study | None" = None  # the study as planned, if not all that it asks for is played
 
     @property

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import re
 import subprocess
 import sys
 from functools import partial
@@ -11,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+import parley
 from parley import trust
 from parley.errors import EngineError, ParleyError, UsageError
 from parley.play.record import read_attempts, read_summary
@@ -20,6 +23,8 @@ from parley.policies import own_code
 from parley.report.explorer.game import recorded_attempts
 from parley.report.explorer.selection import select
 from parley.study import load_study
+from parley.workflow.run import find_own_programs
+from support import REPOSITORY
 from support.commands import heard
 from support.studies import HONEST, Installer, StudyFactory, grouped, play_all, refused
 
@@ -291,6 +296,18 @@ def test_own_code_finds_what_lies_beside_it(study_factory: StudyFactory, own: st
     study = study_factory({"model": {"name": f"{own}:Echo", "value": 7}})
     play_all(study)
     assert "pytz" not in sys.modules or sys.modules["pytz"].__file__ != str(folder / "pytz.py")
+
+
+def test_each_python_that_starts_is_told_not_to_look_for_libraries_where_it_works(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sources = [*Path(parley.__file__).parent.rglob("*.py"), REPOSITORY / "envs" / "install.py"]
+    options = [each for file in sources for each in re.findall(r'sys\.executable, "(-\w+)"', file.read_text())]
+    assert len(options) >= 6
+    assert all("P" in each for each in options)
+    monkeypatch.setattr(os, "environ", {**os.environ, "PYTHONSAFEPATH": ""})
+    find_own_programs()
+    assert os.environ["PYTHONSAFEPATH"]  # of jobs, whose Python Snakemake starts
 
 
 def test_studies_of_one_process_have_each_the_code_beside_it_and_what_that_imports(folder: Path) -> None:

@@ -134,9 +134,10 @@ class _Finder(ModuleFinder):
 
 def _imported(base: Path, first: str) -> list[Path]:
     """Return the files of a module or package in a folder, and of all that they import which lies there."""
-    finder = _Finder([str(base)])
+    finder = _Finder([])
+    finder.add_module("own").__path__ = [str(base)]  # own code imports what lies beside it relative to it
     with suppress(SyntaxError):  # whoever imports it is told
-        finder.import_hook(first)
+        finder.import_hook(f"own.{first}")
     found = [getattr(module, "__file__", None) for module in finder.modules.values()]
     files = {Path(file) for file in found if file}
     packages = {base / path.relative_to(base).parts[0] for path in files if path.parent != base}

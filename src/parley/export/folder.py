@@ -135,7 +135,8 @@ class _Finder(ModuleFinder):
 def _imported(base: Path, first: str) -> list[Path]:
     """Return the files of a module or package in a folder, and of all that they import which lies there."""
     finder = _Finder([])
-    finder.add_module("own").__path__ = [str(base)]  # own code imports what lies beside it relative to it
+    own: Any = finder.add_module("own")  # own code imports what lies beside it relative to it
+    own.__path__ = [str(base)]
     with suppress(SyntaxError):  # whoever imports it is told
         finder.import_hook(f"own.{first}")
     found = [getattr(module, "__file__", None) for module in finder.modules.values()]

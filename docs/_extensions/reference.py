@@ -16,10 +16,9 @@ import schema_tables
 from parley.card.content import Card
 from parley.cli import commands
 from parley.engine.models import ModelsFile
-from parley.games.base import Game
+from parley.games.base import Game, new_game
+from parley.games.parameters import Group
 from parley.games.registry import GAMES
-from parley.policies.kinds import BY_MODEL
-from parley.study.condition import Condition, Player, PlayerGroup, Simulation
 from parley.study.prompt_sent import asked
 from parley.study.study_file import StudyFile
 
@@ -85,15 +84,10 @@ def _command(command: click.Command, name: str) -> Iterator[str]:
 
 
 def _view(game: type[Game]) -> str:
-    """Return what a policy sees of a game: what its fields are, and as an example the view of an honest agent.
-
-    He is one of four with default parameters, all played by models, one of them of the last role.
-    """
-    prompt, player = next(iter(game.prompts)), Player(BY_MODEL)
-    axes: dict[str, Any] = {"model": BY_MODEL.label, "n": 4, "b": 1, "prompt": prompt}
-    groups = (PlayerGroup(game.roles[0], 3, player), PlayerGroup(game.roles[-1], 1, player))
-    played = Simulation(Condition(game, axes, game.Parameters(), groups, prompt, range(1)), 0).game()
-    *_, ask = (ask for ask in asked(played, 0, 2) if ask.role == game.roles[0])
+    """Return what a policy sees of a game: what its fields are, and as an example the view of an honest agent."""
+    parameters, groups = game.Parameters(), [Group(game.roles[0], 3), Group(game.roles[-1], 1)]
+    made = new_game(game, parameters, groups, next(iter(game.prompts)), 0, game.draw_material(parameters, 0))
+    *_, ask = (ask for ask in asked(made, 0, 2) if ask.role == game.roles[0])
     of = type(ask.view)
     example = pformat(ask.view, width=110, compact=True).replace(f"{of.__module__}.", "")
     return f"### {game.name}: {of.__name__}\n\n{inspect.cleandoc(of.__doc__ or '')}\n\n```text\n{example}\n```\n"

@@ -187,12 +187,8 @@ def test_what_agents_read_differently_stands_beside_the_answer_and_is_escaped() 
     assert [reads[:2] for reads in asked()["reads"]] == [("none_exist", "may_exist")]
     line = "<script>alert(1)</script> & [-so-] {+on+}"
     prompts = {"w": {"from": "may_exist", "append": {"system": line}, "replace": {"an HONEST": "a nice"}}}
-    groups = [
-        {"role": "honest", "count": 2, "policy": "majority", "prompt": prompt} for prompt in (None, ["may_exist", "w"])
-    ]
-    grid = {"groups": [{k: v for k, v in each.items() if v} for each in groups], "model": None, "n": None}
     questions = [{"name": "half", "outcome": "valid_consensus", "compare": "prompt", "smallest": 0.1}]
-    study = study_of(grid, seeds=2, prompts=prompts, questions=questions)
+    study = study_of({"prompt": ["may_exist", "w"]}, seeds=2, prompts=prompts, questions=questions)
     [row] = answers(study, [ROW | {"question": "half"}])
     [(one, other, lines)] = row["reads"]
     assert (one, other) == ("may_exist", "w")

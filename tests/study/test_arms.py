@@ -52,25 +52,15 @@ def test_who_is_alone_does_not_talk(study_factory: StudyFactory) -> None:
     assert [c.axes["arm"] for c in study.conditions] == ["none", "talk", "placebo"]
 
 
-def test_how_arms_are_written(study_factory: StudyFactory) -> None:
-    study = talking(study_factory, compare_with=["placebo", {"independent": 7}])
-    numbers = {c.axes["arm"]: c.groups[0].count for c in study.conditions}
-    assert numbers == {"talk": 3, "placebo": 3, "independent": 7}
-    assert [c.axes["arm"] for c in talking(study_factory, compare_with="placebo").conditions] == ["talk", "placebo"]
-
-
 @pytest.mark.parametrize(
     ("grid", "content", "named"),
     [
         ({}, {"compare_with": ["placbo"]}, "did you mean 'placebo'"),
         ({}, {"compare_with": {"placebo": 3}}, "input should be 'independent'"),
-        ({}, {"compare_with": [[1]]}, "compare_with"),
         ({}, {"compare_with": ["placebo", "placebo"]}, "duplicate"),
-        ({"b": 1, "byzantine": "stubborn"}, {"compare_with": ["placebo"]}, "remove this key"),
         ({}, {"compare_with": ["placebo"], "parameters": {"problems": "policies"}}, "remove this key"),
-        ({}, {"compare_with": ["placebo"], "parameters": {"talk": 1, "turns": 1}}, "without talk"),
+        ({}, {"compare_with": ["placebo"], "parameters": {"talk": 1, "turns": 1}}, "remove this key"),
         ({"vary": {"hears": ["all", "neighbor"]}}, {"compare_with": ["placebo"]}, "are the same games"),
-        ({"n": [3, 5]}, {"compare_with": {"independent": 8}}, "are the same games"),
     ],
 )
 def test_arms_that_cannot_be_are_refused(

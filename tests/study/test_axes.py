@@ -1,29 +1,6 @@
 """The values of axes as users write them, and as paths have them."""
 
-from typing import Any
-
-from parley.games.consensus.game import ConsensusGame
-from parley.games.stag_hunt.game import StagHuntGame
-from parley.study.condition import axis_names
 from support.studies import StudyFactory
-
-NAMES: list[tuple[Any, str, str, str]] = [
-    (StagHuntGame, "cheap_talk", "True", "true"),
-    (StagHuntGame, "cheap_talk", "no", "false"),
-    (StagHuntGame, "needed", "3", "3"),
-    (StagHuntGame, "topology", "{kind: erdos_renyi, p: 0.5}", "erdos_renyi-p-0.5"),
-    (StagHuntGame, "archetype_threshold", "4/5", "0.8"),
-    (ConsensusGame, "stop_threshold", "2/3", "2_3"),
-    (ConsensusGame, "leaks", "[names, missing_value]", "missing_value+names"),
-    (ConsensusGame, "leaks", "[]", "none"),
-    # Any text is a name at least.
-    *((StagHuntGame, "topology", text, text) for text in ("[", "!!bool maybe", "*x", "\t", "9" * 5000)),
-    (StagHuntGame, "topology", "{kind: nowhere}", "{kind: nowhere}"),
-]
-
-
-def test_a_value_may_be_written_as_in_a_path_or_as_in_a_study() -> None:
-    assert not [row for row in NAMES if row[3] not in axis_names(*row[:3])]
 
 
 def test_conditions_are_chosen_by_values_as_the_study_writes_them(study_factory: StudyFactory) -> None:

@@ -48,11 +48,6 @@ def test_it_holds_questions_conditions_and_rules_for_people(frozen: Study) -> No
     assert re.fullmatch(said, frozen_state(frozen))
 
 
-def test_it_names_what_is_not_the_default(study_factory: StudyFactory) -> None:
-    path = write_frozen(study_factory(GRID, questions=[ASKED], parameters={"max_rounds": 7}))
-    assert "- `max_rounds`: 7" in path.read_text()
-
-
 def test_what_a_person_writes_changes_nothing_and_is_overwritten_only_if_forced(frozen: Study) -> None:
     file = Path("small.frozen.md")
     file.write_text(file.read_text().replace("*who*", "A. Person").replace("## Why", "## Why we do this\n\nTo learn."))

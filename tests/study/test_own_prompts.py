@@ -8,23 +8,21 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-import yaml
 
 from parley.errors import RecordError, UsageError
 from parley.games.prompts import OwnPrompt, appended
 from parley.games.registry import GAMES, game_class
 from parley.play.record import read_summary
 from parley.play.replay import replay
-from parley.study import Study, load_study
+from parley.study import Study
 from parley.study.condition import Simulation
 from parley.study.own_prompts import write_templates
 from parley.study.prompt_sent import asked, word_diff
 from parley.study.recorded import rebuilt
-from support import REPOSITORY
 from support.answering import record_with_model
 from support.commands import Parley, one_line_error
 from support.records import forge
-from support.studies import MODELS, StudyFactory, refused
+from support.studies import StudyFactory, refused
 
 LINE = "A person reads every message that you write."
 WATCHED = {"from": "may_exist", "append": {"system": LINE}}
@@ -33,13 +31,10 @@ TWO = {"prompt": ["may_exist", "watched"], "n": 4, "b": [0, 1], "byzantine": "sa
 SENT: list[tuple[str, str, dict[str, Any]]] = [
     ("consensus", "may_exist", {}),
     ("consensus", "none_exist", {"protocol": "swarms"}),
-    ("consensus", "may_exist", {"reply_format": "text"}),
     ("consensus", "may_exist", {"protocol": "swarms", "reply_format": "two_steps"}),
-    ("consensus", "may_exist", {"stop_threshold": 0.75, "disclose_topology": True}),
     ("deliberation", "skeptical", {"problems": {"kind": "arithmetic"}}),
     ("deliberation", "improve", {"problems": {"kind": "policies"}, "reply_format": "two_steps"}),
     ("stag_hunt", "plain", {"disclosure": "explicit", "topology": "ring"}),
-    ("stag_hunt", "plain", {"cheap_talk": False}),
     ("stag_hunt", "plain", {"rules": "published"}),
 ]
 
@@ -163,8 +158,6 @@ def test_a_shipped_prompt_keeps_its_name_and_a_misspelled_one_is_found(study_fac
         study_factory(prompts={"none_exist": WATCHED})
     with pytest.raises(UsageError, match=r"grids\[0\].prompt: 'wached': unknown prompt; did you mean 'watched'\?"):
         study_factory({"prompt": "wached"}, prompts={"watched": WATCHED})
-    with pytest.raises(UsageError, match=r"groups\[1\].prompt: 'wached': unknown prompt; did you mean 'watched'\?"):
-        by_group(study_factory, prompt="wached")
 
 
 @pytest.mark.parametrize(
@@ -244,9 +237,7 @@ def recorded(study: Study, place: int = -1) -> Path:
     ("templates", "words"),
     [
         ({"honest_vote_system": "{evil}"}, "no place of this template"),
-        ({"honest_chat_system": "x"}, "no template of the game"),
         ({"honest_vote_system": 3}, "describes no simulation"),
-        ({"honest_vote_system": None}, "describes no simulation"),
         ("{evil}", "describes no simulation"),
     ],
 )
@@ -262,27 +253,11 @@ def test_templates_of_a_strangers_record_are_checked(study_factory: StudyFactory
     assert "\n" not in str(error.value)
 
 
-# Groups
-
-
-def by_group(study_factory: StudyFactory, model: str = "tiny", prompt: Any = "watched", **content: Any) -> Study:
-    """Return the study of two honest agents, one more with the prompt `watched`, and a Byzantine one."""
-    content = {"prompts": {"watched": WATCHED}, "game": "consensus", "variant": "may_exist", **content}
-    kind = "model" if model in MODELS["models"] else "policy"
-    groups = [{"role": role, "count": count, kind: model} for role, count in (("honest", 2), ("honest", 1))]
-    groups[1]["prompt"] = prompt
-    grid = {"groups": [*groups, {"role": "byzantine", "count": 1, kind: model}], "prompt": content.pop("variant")}
-    return study_factory(grid | {"model": None, "n": None}, **content)
-
-
 @pytest.mark.promise(
     "A record of a prompt that a study brought says what was sent, and is replayed without the study."
 )
-@pytest.mark.promise(
-    "Groups of one game may have a prompt each: it is what they are sent, in every game, and their record keeps it."
-)
 @pytest.mark.parametrize(("game", "variant", "parameters"), SENT)
-def test_each_group_is_sent_its_own_prompt_and_the_record_keeps_it(
+def test_a_record_says_what_was_sent_and_is_replayed_alone(
     study_factory: StudyFactory,
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
@@ -291,89 +266,22 @@ def test_each_group_is_sent_its_own_prompt_and_the_record_keeps_it(
     parameters: dict[str, Any],
 ) -> None:
     prompts = {"watched": {"from": variant, "append": {"system": LINE}}}
-    study = by_group(study_factory, game=game, parameters=parameters, variant=variant, prompts=prompts)
+    grid = {"model": "tiny", "n": 4, "b": 1, "byzantine": "same", "prompt": "watched"}
+    study = study_factory(grid, game=game, parameters=parameters, prompts=prompts)
     [condition] = study.conditions
-    assert condition.axes["prompt"] == f"{variant}+watched"
     path = recorded(study)
-    [watched] = [seat.name for seat in Simulation(condition, 0).game().seats if seat.group == 1]
-    rows = pq.read_table(path, partitioning=None).select(["agent", "player", "system"]).to_pylist()
-    assert {row["player"] for row in rows if row["agent"] == watched} == {"tiny-watched"}
-    assert {row["player"] for row in rows if row["agent"] != watched} == {"tiny"}
-    assert all((LINE in row["system"]) == (row["agent"] == watched) for row in rows)
+    rows = pq.read_table(path, partitioning=None).select(["system"]).to_pylist()
+    assert all(LINE in row["system"] for row in rows)
     simulation = alone(path, tmp_path_factory.mktemp("elsewhere"), monkeypatch)
     assert simulation.record("small") == Simulation(condition, 0).record("small")
-
-
-def test_a_groups_prompt_is_part_of_the_identity_where_it_is_given(study_factory: StudyFactory) -> None:
-    def spec(prompt: Any, **changes: Any) -> str:
-        return by_group(study_factory, prompt=prompt, prompts={"watched": WATCHED | changes}).conditions[0].spec
-
-    plain = spec(None)
-    assert plain == spec(None, append={"system": "Other."})
-    assert len({plain, spec("may_exist"), spec("watched"), spec("watched", append={"system": "Other."})}) == 4
-    # What its role is not sent makes no difference.
-    assert spec("watched") == spec("watched", append={"honest_system": LINE})
-    assert spec("watched") != spec("watched", append={"honest_vote_system": LINE})
-
-
-def test_prompts_of_groups_are_an_axis_that_questions_compare(study_factory: StudyFactory) -> None:
-    questions = [{"name": "half", "outcome": "valid_consensus", "compare": "prompt", "smallest": 0.2}]
-    study = by_group(study_factory, "majority", ["may_exist", "watched"], questions=questions, seeds=2)
-    assert [each.label for each in study.comparisons] == ["half: prompt may_exist -> may_exist+watched"]
-    assert [each.axes["model"] for each in study.conditions] == ["2-majority+1-majority"] * 2
-    groups = [{"role": "honest", "count": 2, "policy": "majority"}]
-    groups += [{"role": "byzantine", "count": [0, 1], "policy": "random", "prompt": "watched"}]
-    grid = {"groups": groups, "model": None, "n": None}
-    study = study_factory(grid, prompts={"watched": {"from": "may_exist", "append": {"byzantine_system": LINE}}})
-    assert [each.axes["byzantine"] for each in study.conditions] == ["none", "random-watched"]
-    assert {each.axes["prompt"] for each in study.conditions} == {"may_exist"}
-
-
-def test_the_example_of_prompts_by_group_compares_nobody_half_and_all(tmp_path: Path) -> None:
-    page = (REPOSITORY / "docs/reference/study.md").read_text(encoding="utf-8")
-    example = page.partition("### Prompts by group")[2].split("```")[1].removeprefix("yaml")
-    (tmp_path / "told.yaml").write_text(example)
-    assert [each.label for each in load_study(tmp_path / "told.yaml").comparisons] == [
-        "told: prompt may_exist -> may_exist+watched",
-        "told: prompt may_exist -> watched",
-    ]
-
-
-@pytest.mark.promise("The example of personas: each group reads its own line, under other names in other games.")
-def test_the_example_of_personas_deals_them_by_the_seed(tmp_path: Path) -> None:
-    page = (REPOSITORY / "docs" / "reference" / "deliberation.md").read_text(encoding="utf-8")
-    example = yaml.safe_load(page.partition("### Personas")[2].split("```")[1].removeprefix("yaml"))
-    (tmp_path / "study.yaml").write_text(yaml.safe_dump(example))
-    [condition] = load_study(tmp_path / "study.yaml").conditions
-    lines = [prompt["append"]["honest_system"] for prompt in example["prompts"].values()]
-    had: dict[str, set[str]] = {line: set() for line in lines}
-    for seed in range(10):
-        asks = list(asked(Simulation(condition, seed).game(), seed, last_round=0))
-        for line in lines:
-            [name] = {ask.agent for ask in asks if ask.system and line in ask.system}
-            had[line].add(name)
-    assert all(len(names) == 3 for names in had.values())
 
 
 # Commands
 
 
-def test_what_a_group_is_sent_is_printed_and_compared(study_factory: StudyFactory, parley: Parley) -> None:
-    by_group(study_factory, "majority", ["may_exist", "watched"])
-    ran = parley("prompts", "small.yaml", "--prompt", "watched")
-    assert ran.out.count(LINE) == 1
-    assert "(honest, played by majority-watched, scripted" in ran.err
-    assert LINE not in parley("prompts", "small.yaml", "--role", "byzantine").out
-    sides = ["--where", "prompt=may_exist", "--against", "prompt=may_exist+watched"]
-    assert f"{{+{LINE}+}}" in parley("prompts", "small.yaml", *sides).out
-    assert "no agent fits (role byzantine, prompt watched)" in one_line_error(
-        parley("prompts", "small.yaml", "--prompt", "watched", "--role", "byzantine"), 2
-    )
-
-
-def test_templates_are_written_once_with_the_places_of_each(parley: Parley, folder: Path) -> None:
+def test_templates_are_written_once(parley: Parley, folder: Path) -> None:
     assert parley("prompts", "stag_hunt", "--write", "mine").status == 0
-    assert "honest_act_user: {history} {reply}\n" in Path("mine/README.txt").read_text()
+    assert "{history}" in Path("mine/honest_act_user.txt").read_text()
     for game, where, *more, told in (
         ("stag_hunt", "mine", "exists already, and nothing is overwritten"),
         ("consensus", "new", "--prompt", "may_exits", "did you mean 'may_exist'"),
@@ -384,18 +292,19 @@ def test_templates_are_written_once_with_the_places_of_each(parley: Parley, fold
 def test_two_prompts_are_compared_word_by_word(study_factory: StudyFactory) -> None:
     prompts = {
         "watched": {"from": "may_exist", "append": {"honest_vote_system": LINE}, "replace": {"an HONEST": "a nice"}},
-        "byzantine": {"from": "may_exist", "append": {"byzantine_turn_system": LINE, "honest_vote_system": LINE}},
     }
-    study = study_factory({"prompt": "watched"}, prompts=prompts)
+    study = study_factory({"prompt": ["may_exist", "watched"]}, prompts=prompts)
+
+    watched = study.conditions[1].prompt
 
     def lines(one: str, other: str) -> list[str]:
         return [line.plain for line in word_diff(study, one, other)]
 
-    assert lines("may_exist", "watched") == [
+    assert lines("may_exist", watched) == [
         "honest_propose_system:",
         "    You are {agent_id}, [-an-]{+a+} [-HONEST-]{+nice+} agent in a Byzantine Consensus Game.",
         "honest_vote_system:",
         f"    {{+{LINE}+}}",
     ]
-    assert f"    [-{LINE}-]" in lines("watched", "may_exist")
-    assert lines("watched", "watched") == ["watched and watched are identical in all that this study sends"]
+    assert f"    [-{LINE}-]" in lines(watched, "may_exist")
+    assert lines(watched, watched) == ["watched and watched are identical in all that this study sends"]

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from parley.cli import commands
 from parley.errors import ParleyError
 from parley.study import load_study
-from parley.study.load import RunPlan, changed_since, plan_of, require_plan, run_plan
+from parley.study.load import changed_since, plan_of, require_plan
 from support.studies import MODELS, StudyFactory
 
 pytestmark = pytest.mark.promise("Jobs refuse to run if the study changed after planning.")
@@ -54,19 +54,6 @@ def test_what_changes_nothing_that_is_played_or_shown_is_let_be(study_factory: S
     assert changed_since(again, plan) is None
     raised = study_factory(seeds=2, budget={"tokens": 1000})
     require_plan(raised, plan)
-
-
-def test_a_job_on_a_node_knows_the_plan_of_its_run(
-    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PARLEY_RUN", "")
-    assert run_plan() is None
-    begun = RunPlan("token", plan_of(study_factory(seeds=2)), "report")
-    begun.give_to_jobs()
-    assert run_plan() == begun
-    require_plan(load_study(Path("small.yaml")), begun.study)
-    with pytest.raises(ParleyError, match="changed while it ran"):
-        require_plan(study_factory(seeds=3), begun.study)
 
 
 def test_every_stage_refuses_a_study_that_changed(study_factory: StudyFactory) -> None:

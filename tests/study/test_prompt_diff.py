@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from parley.errors import UsageError
-from parley.study import Study, load_study
-from parley.study.prompt_sent import PARTS, PromptDiff, prompt_diff
-from support import REPOSITORY
+from parley.study import Study
+from parley.study.prompt_sent import PARTS, prompt_diff
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("Contrasted prompts differ in what they are about, and in nothing else.")
@@ -19,15 +18,21 @@ HUNT: dict[str, Any] = {"model": PLAYERS, "n": 4, "b": [0, 1], "byzantine": "bet
 RING = {"topology": ["ring"], "disclosure": ["silent", "explicit"]}
 
 
-def changed(found: PromptDiff) -> dict[tuple[int, str, str], list[str]]:
+def changed(lines: list[str]) -> dict[tuple[int, str, str], list[str]]:
     """Return the lines that differ of each text that differs."""
-    return {key: [line.plain for line in lines] for key, lines in found.differences.items() if lines}
+    found: dict[tuple[int, str, str], list[str]] = {}
+    for line in lines[1:]:
+        if place := re.fullmatch(r"round (\d+), (\w+), (\w+):", line):
+            found[int(place[1]), place[2], place[3]] = []
+        elif line.startswith("    "):
+            found[list(found)[-1]].append(line.removeprefix("    "))
+    return found
 
 
 def compare(
     study: Study, where: Mapping[str, Any], against: Mapping[str, Any], role: str = "honest", seed: int = 0
-) -> PromptDiff:
-    return prompt_diff(study, where, against, role, seed, 2)
+) -> list[str]:
+    return [line.plain for line in prompt_diff(study, where, against, role, seed, 2)]
 
 
 def hunts(make: StudyFactory, vary: Mapping[str, Any], **parameters: Any) -> Study:
@@ -38,13 +43,10 @@ def test_silent_against_explicit_differ_in_the_disclosure_alone(study_factory: S
     study = hunts(study_factory, RING)
     for model, b in (("tiny", 1), ("grim_trigger", 0)):
         found = compare(study, {"disclosure": "silent", "model": model, "b": b}, {"disclosure": "explicit"})
-        assert (found.where.axes["model"], found.where.axes["b"]) == (model, b)
-        assert {axis for axis, value in found.where.axes.items() if value != found.against.axes[axis]} == {
-            "disclosure"
-        }
-        assert list(found.differences) == [
-            (number, phase, part) for number in (1, 2) for phase in ("signal", "act") for part in PARTS
-        ]
+        one, other, _ = found[0].split("\n")
+        assert f"model={model}/n=4/b={b}" in one
+        assert one[4:].replace("disclosure=silent", "disclosure=explicit") == other[4:]
+        assert sum(line.startswith("round") for line in found) == 2 * 2 * len(PARTS)
         differs = changed(found)
         assert set(differs) == {(number, phase, "system") for number in (1, 2) for phase in ("signal", "act")}
         for lines in differs.values():
@@ -54,7 +56,7 @@ def test_silent_against_explicit_differ_in_the_disclosure_alone(study_factory: S
 def test_what_is_the_same_is_called_so(study_factory: StudyFactory) -> None:
     study = hunts(study_factory, {"cheap_talk": [True]})
     found = compare(study, {"model": "tiny", "b": 0}, {"model": "grim_trigger"})
-    assert [line.plain for line in found.lines()][1:4] == [f"round 1, signal, {part}: identical" for part in PARTS]
+    assert found[1:4] == [f"round 1, signal, {part}: identical" for part in PARTS]
     assert changed(found) == {}
     # A Byzantine player among them changes no prompt until it is seen.
     differs = changed(compare(study, {"b": 0, "model": "tiny"}, {"b": 1}))
@@ -70,13 +72,3 @@ def test_what_cannot_be_compared_is_refused(study_factory: StudyFactory) -> None
         compare(study, {"b": 0}, {"b": 1}, role="byzantine")
     with pytest.raises(UsageError, match="--where and --against choose the same"):
         compare(study_factory(), {}, {})
-
-
-def test_the_shipped_study_contrasts_disclosure_alone() -> None:
-    study = load_study(REPOSITORY / "config" / "stag-hunt.yaml")
-    asked = [(comparison.question.name, len(comparison.strata)) for comparison in study.comparisons]
-    assert asked == [("betrayal", 12), ("cheap_talk", 6), ("told", 18)]
-    for seed, topology in enumerate(("complete", "ring", "path", "star")):
-        where = {"topology": topology, "disclosure": "silent"}
-        found = compare(study, where, {**where, "disclosure": "explicit"}, seed=seed)
-        assert {part for _, _, part in changed(found)} == {"system"}

@@ -80,13 +80,11 @@ def test_adversaries_beside_games_without_any_are_chosen_as_the_error_says(study
 REFUSED: list[tuple[dict[str, Any], *tuple[str, ...]]] = [
     ({"outcome": "valid_concensus"}, ".outcome: 'valid_concensus'", "consensus"),
     ({"over": ["prompt"]}, ".over: prompt", "remove it"),
-    ({"over": ["max_rounds"]}, ".over: max_rounds", "no axis; remove it"),
     ({"where": {"n": 5}}, ".where: ", "n=5", "`parley expand`"),
     ({"where": {"prompt": "may_exist"}}, ".where: prompt", "values"),
     ({"values": ["may_exist", "none_exists"]}, ".values: 'none_exists'", "'none_exist'"),
     ({"compare": "b"}, ".compare: b ", "(0)"),
     ({"smallest": 1.5}, ".smallest: 1.5", "1"),
-    ({"expected": [0.5]}, ".expected"),
 ]
 
 

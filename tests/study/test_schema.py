@@ -11,8 +11,7 @@ from support import REPOSITORY
 
 pytestmark = pytest.mark.promise("The JSON schemas accept shipped files, and no misspelled key.")
 
-SIDES = {"first": {"where": {"n": 4}}, "second": {"where": {"n": 6}}}
-BETWEEN = {"name": "size", "outcome": "unanimous", "compare": SIDES, "smallest": 0.2}
+BETWEEN = {"name": "size", "outcome": "unanimous", "compare": "n", "smallest": 0.2}
 WITHIN = {"name": "turn", "outcomes": ["premature_stop", "unanimous"], "smallest": 0.2}
 GRIDS = [{"model": "majority", "n": [4, 6], "prompt": "may_exist"}]
 
@@ -31,4 +30,4 @@ def test_files_that_are_read_fit_the_schema_and_misspelled_keys_do_not() -> None
     assert places_of_errors(study | {"parameters": {"max_round": 3}}) == [["parameters"]]
     for question in (WITHIN, BETWEEN):
         assert places_of_errors(study | {"questions": [question]}) == []
-    assert places_of_errors(study | {"questions": [{**BETWEEN, "compare": {"first": {}}}]})
+    assert places_of_errors(study | {"questions": [{**BETWEEN, "compar": "n"}]})

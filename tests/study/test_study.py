@@ -1,7 +1,6 @@
 """What a study expands into, and the identity of its simulations."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -149,35 +148,6 @@ def test_changing_a_model_entry_changes_exactly_its_simulations(study_factory: S
     before, after = study_factory({"model": "tiny"}), study_factory({"model": "renamed"}, models={"renamed": TINY})
     assert ids(before) == ids(after)
     assert records(before).isdisjoint(records(after))
-
-
-@pytest.fixture
-def change_prompt(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
-    """Give one template of a prompt variant another text."""
-    variants = ConsensusGame.prompts.variants
-
-    def change(prompt: str, template: str) -> None:
-        changed = {name: dict(files) for name, files in variants.items()}
-        file = folder / f"{template}.txt"
-        file.write_bytes(changed[prompt][template].read_bytes() + b"One word more.\n")
-        changed[prompt][template] = file
-        monkeypatch.setattr(ConsensusGame.prompts, "variants", changed)
-
-    return change
-
-
-def test_changing_a_prompt_changes_exactly_the_conditions_that_read_it(
-    study_factory: StudyFactory, change_prompt: Callable[[str, str], None]
-) -> None:
-    grid = {"model": "tiny", "prompt": ["may_exist", "none_exist"], "b": [0, 1]}
-    before = study_factory(grid)
-    specs, identities = [c.spec for c in before.conditions], [c.identity for c in before.conditions]
-    for role, part in (("honest", "propose_system"), ("honest", "vote_user"), ("byzantine", "propose_system")):
-        change_prompt("none_exist", f"{role}_{part}")
-        after = study_factory(grid)
-        touched = [c.prompt == "none_exist" and c.count(role) > 0 for c in after.conditions]
-        assert [a != b.spec for a, b in zip(specs, after.conditions, strict=True)] == touched, part
-        assert [a != b.identity for a, b in zip(identities, after.conditions, strict=True)] == touched, part
 
 
 # Shards

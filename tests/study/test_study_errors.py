@@ -29,15 +29,11 @@ BAD_KEYS: list[Row] = [
     ({"prompts": {"mine": {"form": "neutral"}}}, "prompts.mine.form: unknown key; did you mean 'from'?"),
     ({"game": "consensys"}, "game:", "'consensys'", "did you mean 'consensus'?"),
     ({"seeds": "0-9"}, "seeds: '0-9'", "valid integer"),
-    ({"seeds": [7, 1, 7]}, "seeds: ", "seed 7"),
     ({"seeds": [3, -1]}, "seeds[1]: -1"),
     ({"budget": {"cost": float("inf")}}, "budget.cost: inf"),
     ({"parameters": {"max_round": 3}}, "parameters: max_round:", "'max_rounds'"),
-    ({"parameters": {"vote": {"temperature": 1, "max_token": 3}}}, "parameters: vote.max_token"),
     ({"parameters": {"topology": {"kind": "erdos_reny"}}}, "topology", "did you mean 'erdos_renyi'?"),
-    ({"parameters": {"stop_threshold": 0}}, "stop_threshold: 0: "),
     ({"parameters": {"stop_threshold": "most"}}, "stop_threshold: 'most'", "2/3"),
-    ({"parameters": {"max_rounds": True}}, "max_rounds: True"),
     ({"parameters": {"value_min": 9, "value_max": 3}}, "value_min 9", "value_max 3"),
 ]
 BAD_GRIDS: list[Row] = [
@@ -48,9 +44,7 @@ BAD_GRIDS: list[Row] = [
     ({"n": "3"}, "n[0]: '3'"),
     ({"model": "tinny"}, "model: 'tinny'", "did you mean 'tiny'?", "other, tiny, llm, majority"),
     ({"model": "tiny", "byzantine": {"name": "llm_strategies", "strategies": "stal"}}, "did you mean 'stall'?"),
-    ({"b": 1, "byzantine": "evil"}, "byzantine: 'evil'", "choose one of"),
     ({"prompt": "must_exist"}, "prompt: 'must_exist'", "'may_exist'"),
-    ({"model": "a/b"}, "model[0]: 'a/b'"),
     ({"n": [3, 3]}, "model=majority/n=3/b=0/prompt=may_exist", "duplicate"),
     ({"vary": {"stop_threshold": [0.5, "1/2"]}}, "duplicate"),
     ({"vary": {"max_round": [3]}}, "vary: 'max_round'", "'max_rounds'"),
@@ -63,7 +57,6 @@ BAD_GROUPS: list[Row] = [
     ({"groups": [{**HONEST, "count": 0}]}, "groups: ", "raise a count"),
     ({"groups": [HONEST, {**HONEST, "role": "king"}]}, "groups[1].role: 'king'", "honest, byzantine"),
     ({"groups": [{"role": "honest", "count": 3}]}, "groups[0]: llm", "with model"),
-    ({"groups": [{"role": "honest", "count": 3, "model": "gpt"}]}, "groups[0].model: 'gpt'", "other, tiny"),
     ({"groups": [{**HONEST, "model": "tiny"}]}, "groups[0]: majority", "remove 'tiny'"),
 ]
 
@@ -107,8 +100,6 @@ def test_a_study_without_a_models_file_has_the_models_of_parley(study_factory: S
 REPO = {"repo": "a/b", "revision": "a" * 40}
 BAD_MODELS: list[Row] = [
     ({"m": {"source": REPO, "dtyp": "float16"}}, "models.m.dtyp", "'dtype'"),
-    ({"m": {"source": REPO, "dtype": "bfloat"}}, "models.m.dtype", "did you mean 'bfloat16'?"),
-    ({"m": {"source": REPO | {"revision": "main"}}}, "models.m.source.revision: 'main'"),
     ({"m": {"source": REPO, "server_args": {"seed": "--host"}}}, "models.m.server_args.seed: '--host'"),
     ({"m": {"source": REPO, "chat_template_kwargs": {"x": float("nan")}}}, "models.m.chat_template_kwargs", "JSON"),
     ({"majority": {"source": REPO}}, "models.majority", "rename"),
@@ -117,8 +108,6 @@ BAD_MODELS: list[Row] = [
         "models.m.source",
         "package parley-no-such-package not installed",
     ),
-    ({"m": {"source": {"package": "pyyaml", "gguf": "../x.gguf"}}}, "models.m.source.gguf: '../x.gguf'"),
-    ({"m": {"source": {"folder": "no/model"}}}, "models.m.source.folder: 'no/model'"),
 ]
 
 

@@ -34,14 +34,6 @@ def test_any_text_becomes_one_printable_line(text: str, limit: int | None) -> No
     assert one_line(line) == line
 
 
-@settings(max_examples=60)
-@given(ANY_TEXT)
-def test_any_text_can_be_stored_as_utf8(text: str) -> None:
-    stored = valid_unicode(text)
-    assert stored.encode("utf-8").decode("utf-8") == stored
-    assert stored == text or any(unicodedata.category(c) == "Cs" for c in text)
-
-
 def test_lone_surrogates_become_replacement_characters_and_pairs_their_character() -> None:
     assert valid_unicode("a\ud800b\udfff") == "a\ufffdb\ufffd"
     assert valid_unicode("\ud83d\ude00") == "\U0001f600"

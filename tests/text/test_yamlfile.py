@@ -2,8 +2,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field
 
 from parley.errors import FileError, UsageError
@@ -98,21 +96,6 @@ def test_yaml_that_does_not_parse_is_one_line_with_its_place(tmp_path: Path) -> 
         assert all(said in message for said in ["not valid YAML", *remedy]), text[:40]
     for text in "a: {b: 1, b: 2}\n", "a: 1\n'a': 2\n":
         assert "is repeated; keep one" in refused(tmp_path, text), text
-
-
-@settings(max_examples=60)
-@given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode) | st.text("a:[]{}&*!?-'\n\t 1", max_size=30))
-@pytest.mark.slow
-def test_any_bytes_are_read_or_refused_in_one_line(
-    tmp_path_factory: pytest.TempPathFactory, content: str | bytes
-) -> None:
-    folder = tmp_path_factory.getbasetemp()
-    message = ""
-    try:
-        load(folder, content)
-    except UsageError as error:
-        message = str(error)
-    assert len(message.splitlines()) <= 1
 
 
 def test_a_problem_is_one_line_of_file_key_value_and_remedy() -> None:

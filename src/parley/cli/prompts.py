@@ -13,7 +13,7 @@ from parley.text import one_line
 @click.argument("study", metavar="STUDY")
 @common.WHERE
 @click.option("--role", default="honest", show_default=True, help="Role of the agent.")
-@click.option("--prompt", help="Prompt of the agent; default: any.")
+@click.option("--prompt", help="Prompt of the game, with --write; default: its first.")
 @click.option("--phase", help="Phase of the round; default: the first that fits. A wrong name lists the phases.")
 @click.option(
     "--part",
@@ -53,6 +53,7 @@ def prompts(
     model: str | None,
     endpoints: tuple[Path, ...],
     engine_timeout: float,
+    prompt: str | None,
     write: Path | None,
     models: Path | None,
     **wanted: Any,
@@ -68,8 +69,7 @@ def prompts(
     With --try, it goes to the model that plays the agent, or to --model, as often as --times says, with as many seeds;
     nothing is stored. With --against the replies to both prompts are printed.
 
-    With --write, the name of a game stands for STUDY: its templates are written as files, with a README.txt that names
-    their places.
+    With --write, the name of a game stands for STUDY: its templates are written as files.
 
     \b
     Examples:  parley prompts stag-hunt --where topology=ring --where disclosure=explicit
@@ -88,9 +88,10 @@ def prompts(
 
     if write is not None:
         game = game_class(study)
-        for path in write_templates(game, wanted["prompt"] or next(iter(game.prompts)), write):
+        for path in write_templates(game, prompt or next(iter(game.prompts)), write):
             common.say(f"wrote: {path}")
         return
+    common.refuse("without --write", "prompt")
     query, loaded = PromptQuery(**wanted), common.load(study, models, needs_weights=False)
     axes, others = common.axis_values(where), common.axis_values(against, "--against")
     if not tries:
@@ -99,9 +100,9 @@ def prompts(
         axes["model"] = model
         loaded = common.with_model(loaded, axes, wanted["role"])
     if others and not tries:
-        common.refuse("with --against", "prompt", "phase", "part")
+        common.refuse("with --against", "phase", "part")
         console, last = Console(highlight=False, soft_wrap=True), 1 if query.round is None else query.round
-        for text in prompt_diff(loaded, axes, others, wanted["role"], seed, last).lines():
+        for text in prompt_diff(loaded, axes, others, wanted["role"], seed, last):
             console.print(text)
         return
     sent = prompt_sent(loaded, axes, query, seed)

@@ -88,8 +88,8 @@ def _write_study(study: Study, folder: Path) -> None:
             _log.warning("%s: paths of this machine stand in it; the copy has their last parts", file)
         config.mkdir(exist_ok=True)
         (config / file.name).write_text(cut, encoding="utf-8")
-    for prompts in study.own_prompts.folders if study.own_prompts else ():
-        for path in sorted(prompts.glob("*.txt")):
+    for prompts in study.content.prompts.values():
+        for path in sorted((study.file.parent / prompts).glob("*.txt")) if isinstance(prompts, str) else ():
             _copy(path, config / path.relative_to(study.file.parent))
     for base, path in _own_code(study):
         _copy(path, config / path.relative_to(base))

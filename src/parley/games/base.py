@@ -305,7 +305,7 @@ def seats_of(
     elif not seating and parameters.seat is not None:  # a seating says who sits where
         named, network = seated(parameters, roles, names, seed, game.roles[-1])
     seated_groups = [(name, listed[place], groups[listed[place]]) for name, place in named]
-    return tuple(Seat(n, g.role, g.policy, i, g.reading, g.prompt or prompt) for n, i, g in seated_groups), network
+    return tuple(Seat(n, g.role, g.policy, i, g.reading, prompt) for n, i, g in seated_groups), network
 
 
 # Who sits where, if a study says it (`seat`): the agents of the last role, and the hub of a star.

@@ -140,13 +140,12 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Agents of one role that are played alike; `prompt` is their own, None for that of the game."""
+    """Agents of one role that are played alike."""
 
     role: str
     count: int
     policy: ChosenPolicy = BY_MODEL
     reading: Reading = AS_WRITTEN
-    prompt: str | None = None
 
 
 # Shares are written as a number or as a fraction, and compared exactly.

@@ -27,4 +27,6 @@ def game_class(name: str, folder: Path = Path()) -> type[Game]:
     installed = trust.entry_points(trust.GAME_ENTRY_POINTS)
     if name in installed:
         return load_game(installed[name], folder)
-    raise UsageError(f"unknown game {name!r}; {choose(name, sorted(GAMES), installed)}, or your own module:attribute")
+    raise UsageError(
+        f"unknown game {name!r}; {choose(name, sorted([*GAMES, *installed]))}, or your own module:attribute"
+    )

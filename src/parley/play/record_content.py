@@ -119,7 +119,6 @@ def _describe_fork(simulation: Simulation) -> dict[str, Any]:
 
 def describe_condition(condition: Condition) -> dict[str, Any]:
     """Return what all simulations of a condition have in common, as plain JSON values."""
-    groups = zip(condition.groups, condition.group_digests, strict=True)
     return {
         "game": condition.game.name,
         "protocol_version": condition.game.protocol_version,
@@ -128,16 +127,15 @@ def describe_condition(condition: Condition) -> dict[str, Any]:
         **({"repeat": condition.repeat} if condition.repeat else {}),
         "spec": condition.spec,
         "parameters": condition.parameters.model_dump(mode="json"),
-        "groups": [_describe_group(group, digests) for group, digests in groups],
+        "groups": list(map(_describe_group, condition.groups)),
         **_describe_prompt(condition.prompt, condition.prompt_digests),
     }
 
 
-def _describe_group(group: PlayerGroup, digests: Mapping[str, str]) -> dict[str, Any]:
+def _describe_group(group: PlayerGroup) -> dict[str, Any]:
     player = group.player
     name = {} if player.model is None else {"model_name": player.model}
-    own = {} if player.prompt is None else _describe_prompt(player.prompt, digests)
-    return {"role": group.role, "count": group.count, "player": player.label, **name, **player.identity(), **own}
+    return {"role": group.role, "count": group.count, "player": player.label, **name, **player.identity()}
 
 
 def _describe_prompt(prompt: str, digests: Mapping[str, str]) -> dict[str, Any]:

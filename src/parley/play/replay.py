@@ -137,8 +137,8 @@ def rebuild_game(path: Path, summary: Summary) -> Game:
                 f"{game.protocol_version}; use the release that made it"
             )
         simulated = recorded_simulation(path, simulation)
-        for name in simulated.condition.roles_by_prompt:
-            game.prompts.files(name, simulated.condition.parameters)  # an unknown prompt is a LookupError
+        # An unknown prompt is a LookupError.
+        game.prompts.files(simulated.condition.prompt, simulated.condition.parameters)
         return simulated.game()
     except (UsageError, ValidationError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise RecordError(f"{path}: describes no simulation that can be played: {one_line(str(error), 150)}") from None

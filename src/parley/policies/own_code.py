@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import ModuleType
 from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, ValidationError
@@ -88,19 +88,15 @@ def source_with(name: str, sha256: str, folder: Path | None = None, whole_packag
     A record knows no folder: what it names is looked for beside the studies that were read, and in the working
     directory. Raises UsageError where there is no source.
     """
-    missing, is_there = None, False
+    found, missing = [], None
     for place in [folder] if folder else [*reversed(_folders), Path.cwd()]:
         try:
-            source = source_of(name, place, whole_package)
+            found.append(source_of(name, place, whole_package))
         except UsageError as error:
             missing = error
-            continue
-        if source.sha256 == sha256:
-            return source
-        is_there = True
-    if missing is not None and not is_there:
+    if missing is not None and not found:
         raise missing
-    return None
+    return next((source for source in found if source.sha256 == sha256), None)
 
 
 def _package(folder: Path) -> tuple[tuple[Path, ...], str]:
@@ -179,11 +175,6 @@ def _import_from_source(module: str) -> ModuleType:
 # What goes wrong in it
 
 
-def _is_own(frame: FrameType) -> bool:
-    """Whether a frame is one of the user's code."""
-    return str(frame.f_globals.get("__name__")).partition(".")[0] in _packages
-
-
 def describe_error(error: BaseException) -> str:
     """Return what an error of the user's code says, and the last file and line of theirs that it came through."""
     message = "an error that cannot be printed"
@@ -194,8 +185,11 @@ def describe_error(error: BaseException) -> str:
 
 def own_line(error: BaseException) -> str:
     """Return the last file and line of the user's that an error came through, in parentheses; "" for none."""
-    lines = [(frame, line) for frame, line in traceback.walk_tb(error.__traceback__) if _is_own(frame)]
-    return f" ({Path(lines[-1][0].f_code.co_filename).name}, line {lines[-1][1]})" if lines else ""
+    own = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if str(frame.f_globals.get("__name__")).partition(".")[0] in _packages:
+            own = f" ({Path(frame.f_code.co_filename).name}, line {line})"
+    return own
 
 
 @contextmanager

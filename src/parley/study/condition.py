@@ -95,21 +95,15 @@ def axis_names(game: type[Game], axis: str, text: str) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Player:
-    """What plays some agents: a policy, the model that it asks, if any, and their own prompt, if they have one."""
+    """What plays some agents: a policy, and the model that it asks, if any."""
 
     policy: ChosenPolicy
     model: str | None = None
     entry: ModelEntry | None = None
-    prompt: str | None = None
 
     @property
     def label(self) -> str:
-        """A readable name, which tells groups with prompts of their own apart: `qwen3-8b-watched`."""
-        return self.name if self.prompt is None else f"{self.name}-{self.prompt}"
-
-    @property
-    def name(self) -> str:
-        """It without a prompt: the model's for an ordinary language model, else the policy's with its model's."""
+        """A readable name: the model's for an ordinary language model, else the policy's with its model's."""
         if self.model is None:
             return self.policy.label
         return self.model if self.policy.kind is LLM else f"{self.policy.label}-{self.model}"
@@ -121,9 +115,8 @@ class Player:
 
     def identity(self) -> dict[str, Any]:
         """Return what can change its replies; a model's name in models.yaml cannot."""
-        prompt = {} if self.prompt is None else {"prompt": self.prompt}
         model = {"model": self.entry.identity(), "grammar": self.entry.grammar_name} if self.entry else {}
-        return self.policy.identity() | prompt | model
+        return self.policy.identity() | model
 
 
 @dataclass(frozen=True)
@@ -190,12 +183,12 @@ class Condition:
         counts = [group.count for group in self.groups]
         repeat = [{"repeat": self.repeat}] if self.repeat else []  # the first is what an unrepeated study plays
         parameters = self.parameters.model_dump(mode="json")
-        groups = [
-            {"role": group.role, **group.player.identity(), **({"prompt_digests": digests} if digests else {})}
-            for group, digests in zip(self.groups, map(self._read, self.seating, self.group_digests), strict=True)
-        ]
+        groups = [{"role": group.role, **group.player.identity()} for group in self.groups]
         own = [self.game.code_sha256] if self.game.code_sha256 else []
-        read = self._read(self, self.prompt_digests)
+        # Words of a study's own prompt change a result only where not rules alone play.
+        kinds = [group.player.policy.kind for group in self.groups]
+        by_rules = not own and all(kind.rule and not kind.is_plugin for kind in kinds)
+        read = {} if by_rules and isinstance(self.prompt, OwnPrompt) else self.prompt_digests
         fixed = [self.game.name, self.game.protocol_version, parameters, groups, read, *own]
         fork = [{"fork": self.fork.identity}] if self.fork else []
         return digest([*fixed, counts, self.prompt, *repeat, *fork])
@@ -248,21 +241,16 @@ class Condition:
         return any(entry.is_service for entry in self.entries.values())
 
     @cached_property
-    def has_own_policies(self) -> bool:
-        """Whether policies of the user's own play."""
-        return any(group.player.policy.kind.is_plugin for group in self.groups)
-
-    @property
-    def keeps_journal(self) -> bool:
-        """Whether its replies are kept as they come; those of rules are there again in no time."""
-        return self.has_own_policies or bool(self.entries)
-
-    @cached_property
     def engine(self) -> str:
         """What its shards are named after: SERVICES, or SCRIPTED or OWN_CODE for no model, or its models' names."""
         if self.entries:
             return SERVICES if self.plays_by_shard else "+".join(self.models)
-        return OWN_CODE if self.has_own_policies else SCRIPTED
+        return OWN_CODE if any(group.player.policy.kind.is_plugin for group in self.groups) else SCRIPTED
+
+    @property
+    def keeps_journal(self) -> bool:
+        """Whether its replies are kept as they come; those of rules are there again in no time."""
+        return self.engine != SCRIPTED
 
     @cached_property
     def at_once(self) -> int:
@@ -275,7 +263,7 @@ class Condition:
     @property
     def seating(self) -> list[Group]:
         """The groups as the study lists them."""
-        return [Group(g.role, g.count, g.player.policy, g.player.reading, g.player.prompt) for g in self.groups]
+        return [Group(g.role, g.count, g.player.policy, g.player.reading) for g in self.groups]
 
     @property
     def playing(self) -> list[Group]:
@@ -298,31 +286,9 @@ class Condition:
 
     @cached_property
     def prompt_digests(self) -> dict[str, str]:
-        """SHA-256 of the templates that its agents are sent, by name; but for groups with prompts of their own."""
-        return self._digests(self.prompt, [group for group in self.seating if group.prompt is None])
-
-    def _read(self, whose: "Condition | Group", digests: dict[str, str]) -> dict[str, str]:
-        """Return what may change a result: words of a study's own prompt only where not rules alone play."""
-        kinds = [group.player.policy.kind for group in self.groups]
-        by_rules = not self.game.code_sha256 and all(kind.rule and not kind.is_plugin for kind in kinds)
-        return {} if by_rules and isinstance(whose.prompt, OwnPrompt) else digests
-
-    @cached_property
-    def group_digests(self) -> list[dict[str, str]]:
-        """The same for each group with a prompt of its own; nothing for others."""
-        return [self._digests(group.prompt, [group]) if group.prompt is not None else {} for group in self.seating]
-
-    def _digests(self, prompt: str, groups: Sequence[Group]) -> dict[str, str]:
-        roles = sorted({group.role for group in groups})
-        return self.game.prompts.digests(prompt, roles, self.parameters, scripted_roles(groups))
-
-    @property
-    def roles_by_prompt(self) -> dict[str, set[str]]:
-        """The roles of the agents that have each prompt, by its name."""
-        found: dict[str, set[str]] = {}
-        for group in self.groups:
-            found.setdefault(group.player.prompt or self.prompt, set()).add(group.role)
-        return found
+        """SHA-256 of the templates that its agents are sent, by name."""
+        roles = sorted({group.role for group in self.groups})
+        return self.game.prompts.digests(self.prompt, roles, self.parameters, scripted_roles(self.seating))
 
     @property
     def samplings(self) -> dict[str, Sampling]:
@@ -413,7 +379,7 @@ class Simulation:
         if self.parent is not None:
             at = self.parent.seats
             placed = [(seat.name, at[seat.name], groups[at[seat.name]]) for seat in self.before.seats]
-            return tuple(Seat(name, g.role, g.policy, i, g.reading, g.prompt or prompt) for name, i, g in placed)
+            return tuple(Seat(name, g.role, g.policy, i, g.reading, prompt) for name, i, g in placed)
         return seats_of(condition.game, condition.parameters, groups, prompt, self.seed, seating)[0]
 
     @cached_property

@@ -1,11 +1,9 @@
 """The grids of a study file become conditions; every mistake is one line that names the key and the remedy."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from os.path import exists
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +90,6 @@ class Expander:
 
     def conditions(self) -> tuple[Condition, ...]:
         """Expand all grids; every condition may appear once. Raises UsageError."""
-        self._check_fixed()
         for index, grid in enumerate(self._content.grids):
             self._check_keys(grid, f"{self._where}: grids[{index}]")
         by_name: dict[str, tuple[str, Condition]] = {}
@@ -120,29 +117,16 @@ class Expander:
                 said = f"{same} and {condition.name} are the same games"
                 raise UsageError(f"{self._where}: compare_with: {said}; put the two in studies of their own")
         if all(condition.axes[ARM_AXIS] == NO_ARM for condition in conditions):
-            needs = "a deliberation with turns and b: 0, without talk and dealt facts"
-            raise UsageError(f"{self._where}: compare_with: no condition is {needs}; remove this key")
-
-    # What is checked before anything is expanded
-
-    def _check_fixed(self) -> None:
-        where = f"{self._where}: parameters"
-        # Whether a parameter is allowed may hang on one that is varied.
-        first = {name: values[0] for name, values in self._content.grids[0].vary.items()}
-        with suppress(UsageError):
-            self._parameters(first, where)
-            return
-        self._parameters({}, where)
+            raise UsageError(
+                f"{self._where}: compare_with: in no condition do agents of one kind talk; remove this key"
+            )
 
     def _check_keys(self, grid: Grid, where: str) -> None:
         for name in grid.vary:
             own = [each for each in self._game.Parameters.model_fields if each not in (*BASE_AXES, BYZANTINE_AXIS)]
             check_known(f"{where}.vary", name, own, "parameter")
-        prompts = [*self._game.prompts, *self.own_prompts.by_name]
-        named = {"": grid.prompt, **{f".groups[{i}]": group.prompt or [] for i, group in enumerate(grid.groups or [])}}
-        for key, names in named.items():
-            for name in names:
-                check_known(f"{where}{key}.prompt", name, prompts, "prompt")
+        for name in grid.prompt:
+            check_known(f"{where}.prompt", name, [*self._game.prompts, *self.own_prompts.by_name], "prompt")
         if grid.groups is not None:
             for key in ("model", "n", "honest", "b", "byzantine"):
                 if getattr(grid, key) is not None:
@@ -168,14 +152,14 @@ class Expander:
     ) -> Iterator[Condition]:
         """Yield a condition, and what it is held against."""
         chosen = {name: value for name, value in zip(self._varied, values, strict=True) if name in grid.vary}
-        parameters = self._parameters(chosen, f"{where}.vary" if chosen else f"{self._where}: parameters")
+        parameters = self._parameters(chosen)
         counts = {role: sum(g.count for g in population.groups if g.role == role) for role in self._game.roles}
         replaced = counts[self._byzantine] if parameters.replaces_honest else 0
         axes: dict[str, str | int | float] = {
             "model": population.model,
             "n": sum(counts.values()) - replaced,
             "b": counts[self._byzantine],
-            "prompt": self._prompts(population.groups, prompt, where),
+            "prompt": prompt,
         }
         if self._by_byzantine:
             axes[BYZANTINE_AXIS] = population.byzantine
@@ -197,9 +181,9 @@ class Expander:
             if replaced > counts[self._honest]:
                 raise UsageError(f"{replaced} agents cannot replace {counts[self._honest]}; lower the count")
             self._game.check(parameters, condition.playing)
-        yield from self._with_arms(condition, chosen, where)
+        yield from self._with_arms(condition, chosen)
 
-    def _with_arms(self, condition: Condition, chosen: Mapping[str, Any], where: str) -> Iterator[Condition]:
+    def _with_arms(self, condition: Condition, chosen: Mapping[str, Any]) -> Iterator[Condition]:
         """Yield a condition and what it is held against; axes of an arm are those of the condition."""
         if self._content.compare_with is None:
             yield condition
@@ -210,12 +194,13 @@ class Expander:
         for entry in self._content.compare_with if arms else ():
             [(arm, number)] = entry.items() if isinstance(entry, dict) else [(entry, None)]
             changes, count = arms[arm]
-            parameters = self._parameters({**chosen, **changes}, f"{where}: compare_with: {arm}")
+            parameters = self._parameters({**chosen, **changes})
             groups = (replace(group, count=number or count),)
             yield replace(condition, axes={**condition.axes, ARM_AXIS: arm}, parameters=parameters, groups=groups)
 
-    def _parameters(self, chosen: Mapping[str, Any], where: str) -> GameParameters:
-        return validated(self._game.Parameters, {**self._content.parameters, **chosen}, where)
+    def _parameters(self, chosen: Mapping[str, Any]) -> GameParameters:
+        given = {**self._content.parameters, **chosen}
+        return validated(self._game.Parameters, given, f"{self._where}: parameters")
 
     # Populations
 
@@ -264,35 +249,20 @@ class Expander:
                 yield _Population(groups, *labels)
 
     def _choices(self, entry: GroupEntry, where: str) -> Iterator[PlayerGroup]:
-        prompts: list[str | None] = [None]
-        if entry.prompt:
-            prompts = [self.own_prompts.by_name.get(name, name) for name in entry.prompt]
-        for role, count, written, prompt in product(entry.role, entry.count, entry.policy, prompts):
+        for role, count, written in product(entry.role, entry.count, entry.policy):
             check_known(f"{where}.role", role, self._game.roles, "role")
             policy = self._policy(written, f"{where}.policy", role)
             # A list of policies may mix those that ask a model with those that do not.
             asks = policy.kind.rule is None or len(entry.policy) == 1
             for model in entry.model if entry.model and asks else [None]:
-                yield PlayerGroup(role, count, replace(self._with_model(policy, model, where), prompt=prompt))
+                yield PlayerGroup(role, count, self._with_model(policy, model, where))
 
     def _population(self, groups: Sequence[PlayerGroup], role: str, where: str) -> str:
-        """Return a readable name of what plays a role: one player's, or all with their counts.
-
-        Prompts of groups are told in it but for honest agents, whose are told in an axis of their own.
-        """
+        """Return a readable name of what plays a role: one player's, or all with their counts."""
         players = [group for group in groups if group.role == role]
-        names = [group.player.name if role == self._honest else group.player.label for group in players]
-        if len(names) < 2:
-            return names[0] if names else NOBODY
-        return self._joined([f"{group.count}-{name}" for group, name in zip(players, names, strict=True)], where)
-
-    def _prompts(self, groups: Sequence[PlayerGroup], prompt: str, where: str) -> str:
-        """Return the prompt of the honest agents, or those of their groups in order, where they differ."""
-        names = [str(group.player.prompt or prompt) for group in groups if group.role == self._honest]
-        return self._joined(names if len({*names}) > 1 else names[:1] or [prompt], where)
-
-    def _joined(self, names: Sequence[str], where: str) -> str:
-        name = "+".join(names)
+        if len(players) < 2:
+            return players[0].player.label if players else NOBODY
+        name = "+".join(f"{group.count}-{group.player.label}" for group in players)
         if len(name) > _LONGEST_POPULATION:
             raise UsageError(f"{where}.groups: {name[:60]}...: too long for a folder's name; use fewer groups")
         return name
@@ -330,9 +300,8 @@ class Expander:
             kind = find_kind(self._game.policies, name)
         else:
             if ":" not in name:
-                own = "policy, and no module:attribute of yours"
-                what = own if models is None else f"model or policy{self._no_file()}"
-                check_known(where, name, [*(models or ()), *self._game.policies], what, self._installed)
+                what = "policy" if models is None else "model or policy"
+                check_known(where, name, [*(models or ()), *self._game.policies, *self._installed], what)
             with located(where):
                 kind = plugin_kind(name if ":" in name else self._installed[name], Path(self._where).parent)
         self._check_role(kind, role, where)
@@ -349,15 +318,11 @@ class Expander:
             return Player(policy)
         if policy.kind.rule is not None:
             raise UsageError(f"{where}: {policy.kind.name}: a scripted policy, which asks no model; remove {model!r}")
-        check_known(f"{where}.model", model, self._models, f"model{self._no_file()}")
+        check_known(f"{where}.model", model, self._models, "model")
         if self._needs_weights and model not in self._checked:
             check_source(model, self._models[model], self._models_file)
             self._checked.add(model)
         return Player(policy, model, self._models[model])
-
-    def _no_file(self) -> str:
-        """Return what to say of the models file where there is none, which scripted studies need not have."""
-        return "" if exists(self._models_file) else f" ({self._models_file}: no such file)"
 
     def _check_role(self, kind: PolicyKind, role: str, where: str) -> None:
         if kind.roles and role not in kind.roles:

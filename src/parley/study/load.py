@@ -69,8 +69,7 @@ def played_by(study: Study, model: str, entry: ModelEntry, role: str) -> Study:
         axes = {**condition.axes, "model": model} if role == study.game.roles[0] else condition.axes
         before = [group.player for group in condition.groups if group.role == role]
         groups = tuple(
-            replace(g, player=Player(BY_MODEL, model, entry, g.player.prompt)) if g.player in before else g
-            for g in condition.groups
+            replace(g, player=Player(BY_MODEL, model, entry)) if g.player in before else g for g in condition.groups
         )
         changed = replace(condition, axes=axes, groups=groups)
         conditions[changed.name] = changed
@@ -104,11 +103,10 @@ def _checked(
     conditions = once
     if repeats > 1:
         conditions = tuple(replace(condition, repeat=repeat) for repeat in range(repeats) for condition in once)
-    study = Study(file, content, models_file, game, conditions, dict(models), expander.own_prompts)
+    study = Study(file, content, models_file, game, conditions, dict(models))
     _check_services(study, recorded)
     _check_drawn(study)
     _ = study.comparisons  # a question that no condition answers is refused before anything is played
-    _check_lost(study)
     _check_paper(study)
     return study
 
@@ -127,14 +125,6 @@ def _check_made_of(content: StudyFile, where: str) -> None:
         said := {"grids", "parameters", "seeds", "repeats", "compare_with"} & content.model_fields_set
     ):
         raise UsageError(f"{where}: {min(said)}: the recorded games of `fork` say it already; remove this key")
-
-
-def _check_lost(study: Study) -> None:
-    """Raise UsageError for questions about what was lost where rules alone play, which are held against nothing."""
-    lost = {quantity.name for quantity in study.game.evidence.lost}
-    asked = next((name for each in study.comparisons for name in each.outcomes if name in lost), None)
-    if asked and all(condition.honest_by_rules for condition in study.conditions):
-        raise UsageError(f"{study.file}: questions: {asked}: only games of models lose it; ask about one")
 
 
 def _check_services(study: Study, recorded: Mapping[str, ModelEntry]) -> None:
@@ -223,17 +213,15 @@ _RUN = "PARLEY_RUN"
 def plan_of(study: Study) -> str:
     """Return eight hexadecimal digits that name all that the jobs of a run depend on.
 
-    They are the simulations, the shards these are dealt into, and what else shows in what is made of them: the title,
-    the ledger settings, the questions. It takes time in proportion to the conditions, not the simulations: each job
-    computes it.
+    They are the simulations, their shards, and what else shows in what is made of them. It takes time in proportion to
+    the conditions, not the simulations: each job computes it.
     """
     conditions = [
         [c.name, c.folder, c.engine, str(c.seeds) if isinstance(c.seeds, range) else list(c.seeds)]
         for c in study.conditions
     ]
     ledger = study.content.ledger.model_dump(mode="json")
-    more = [*study.questions_json, *study.shown_besides]
-    return digest([study.name, study.title, study.content.shard_size, ledger, conditions, *more])[:8]
+    return digest([study.name, study.content.shard_size, ledger, conditions, study.shown_besides])[:8]
 
 
 def require_plan(study: Study, plan: str | None) -> None:

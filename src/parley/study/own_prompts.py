@@ -19,7 +19,6 @@ from parley.games.prompts import OwnPrompt, appended, text_of
 from parley.study.condition import Condition
 from parley.text.yamlfile import ByForm, FileModel, check_known, shown
 
-README = "README.txt"  # in a folder of templates, what tells people of them
 _MAX_BYTES = 100_000
 _Text = Annotated[str, Field(min_length=1, max_length=_MAX_BYTES)]
 
@@ -48,15 +47,14 @@ class OwnPrompts:
     def __init__(self, file: Path, sources: Mapping[str, str | PromptChange], game: type[Game]) -> None:
         """Read and check the prompts; raises UsageError with the key, or the file and line, that is wrong."""
         self._file, self._game, self._sources = file, game, sources
-        self.folders = [file.parent / source for source in sources.values() if isinstance(source, str)]
         self.by_name = {name: self._made(name, source) for name, source in sources.items()}
 
     def check(self, conditions: Iterable[Condition]) -> None:
         """Raise UsageError for a prompt that lacks a template that is sent in these conditions, or changes none."""
         sent: dict[str, set[str]] = defaultdict(set)  # the templates of each prompt
         for condition in conditions if self.by_name else ():
-            for name, roles in condition.roles_by_prompt.items():
-                sent[name] |= self._game.prompts.needed(condition.parameters, roles)
+            roles = {group.role for group in condition.groups}
+            sent[condition.prompt] |= self._game.prompts.needed(condition.parameters, roles)
         for name, prompt in self.by_name.items():
             where, templates = self._where(name), sent[name]
             if missing := sorted(templates - prompt.templates.keys()):
@@ -86,7 +84,7 @@ class OwnPrompts:
         if not folder.is_dir():
             raise UsageError(f"{where}: no such folder; write one: parley prompts GAME --write {folder}")
         try:
-            files = {path.stem: path for path in sorted(folder.glob("*.txt")) if path.name != README}
+            files = {path.stem: path for path in sorted(folder.glob("*.txt"))}
             return {n: read_regular(path, _MAX_BYTES).decode().replace("\r\n", "\n") for n, path in files.items()}
         except (OSError, ValueError) as error:
             said = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else error
@@ -118,7 +116,7 @@ class OwnPrompts:
 
 
 def write_templates(game: type[Game], prompt: str, folder: Path) -> list[Path]:
-    """Write the templates of a prompt of the game, and README.txt that names their places; return the paths.
+    """Write the templates of a prompt of the game, and return the paths.
 
     Raises UsageError for an unknown prompt, a game without templates, and a file that exists.
     """
@@ -128,17 +126,4 @@ def write_templates(game: type[Game], prompt: str, folder: Path) -> list[Path]:
     texts = {}
     for name, template in prompts.variants[prompt].items():
         texts[f"{name}.txt"] = reduce(lambda text, place: text.replace(*place), braces.items(), text_of(template))
-    places = {name: " ".join(f"{{{place}}}" for place in prompts.places(name)) for name in prompts.variants[prompt]}
-    listed = "\n".join(f"{name}: {found or '(none)'}" for name, found in places.items())
-    texts[README] = f"{_README}\nThe places of each template of {prompt}:\n\n{listed}"
     return write_new({folder / name: f"{text}\n" for name, text in texts.items()})
-
-
-_README = """A file is a template: ROLE_PHASE_PART.txt, or a piece of others. Name this folder in a study:
-
-prompts:
-  mine: FOLDER          # relative to the study file
-
-What stands in braces is a place, filled in when an agent is asked. You may leave places out, but for {reply}, and
-delete templates that your study does not send. Other words in braces are refused. Nothing is evaluated.
-"""

@@ -45,7 +45,6 @@ class PromptQuery:
     agent: str | None = None
     round: int | None = None
     phase: str | None = None
-    prompt: str | None = None
 
     def __str__(self) -> str:
         named = dict(sorted(vars(self).items(), reverse=True))
@@ -84,19 +83,15 @@ def prompt_sent(study: Study, where: Mapping[str, Any], query: PromptQuery, seed
 
     Raises UsageError if there is no such condition or agent, or if the game ends before it is asked that.
     """
-    role, prompt = query.role, query.prompt
+    role = query.role
     if role is not None:
         check_known(f"{study.file}: --role", role, study.game.roles, "role")
-    fitting = [
-        c
-        for c in study.fitting(where)
-        if any(g.count and role in (None, g.role) and prompt in (None, g.prompt or c.prompt) for g in c.playing)
-    ]
+    fitting = [c for c in study.fitting(where) if any(g.count and role in (None, g.role) for g in c.playing)]
     if not fitting:
         raise UsageError(f"{study.file}: no agent fits ({query}) in these conditions; choose another --where")
     simulation = Simulation(fitting[0], seed)
     game = simulation.game()
-    there = [seat for seat in game.seats if role in (None, seat.role) and prompt in (None, seat.prompt)]
+    there = [seat for seat in game.seats if role in (None, seat.role)]
     names = [seat.name for seat in there if query.agent in (None, seat.name)]
     place = f"{study.file}: {fitting[0].name}, seed {seed}"
     if not names:
@@ -140,7 +135,7 @@ def too_long(study: Study) -> list[TooLong]:
                 size = sum(len(message["content"].encode()) for message in ask.messages)
                 tokens = estimated_tokens(size, entry.dialect.longest(ask.sampling) + entry.reasoning_tokens)
                 if tokens > entry.context:
-                    model, prompt, n = player.model or "", player.prompt or condition.prompt, int(condition.axes["n"])
+                    model, prompt, n = player.model or "", condition.prompt, int(condition.axes["n"])
                     found.setdefault((model, prompt), TooLong(model, entry.context, prompt, n, ask.round, tokens))
     return list(found.values())
 
@@ -231,30 +226,10 @@ def _answer(ask: Ask, rule: Rule, seed: int, length: float = 0.0) -> Reply:
 REMOVED, ADDED = "red strike", "bold green"  # styles of words that went, and that came
 
 
-@dataclass(frozen=True)
-class PromptDiff:
-    """What `agent` is sent in the condition `where` and in the condition `against`.
-
-    `differences` has the lines with words that differ, none where both are identical, by round, phase and part.
-    """
-
-    where: Condition
-    against: Condition
-    agent: str
-    differences: Mapping[tuple[int, str, str], Sequence[Text]]
-
-    def lines(self) -> Iterator[Text]:
-        """Yield the lines that people read: "identical", or the difference, for each round, phase and part."""
-        yield Text(f"--- {self.where.name}\n+++ {self.against.name}\n{self.agent}, the same seed in both")
-        for (number, phase, part), lines in self.differences.items():
-            yield Text(f"round {number}, {phase}, {part}:{'' if lines else ' identical'}")
-            yield from (Text("    ") + line for line in lines)
-
-
 def prompt_diff(
     study: Study, where: Mapping[str, Any], against: Mapping[str, Any], role: str, seed: int, last_round: int
-) -> PromptDiff:
-    """Compare what an agent of `role` is sent up to `last_round` in two conditions of a study.
+) -> Iterator[Text]:
+    """Yield how what an agent of `role` is sent up to `last_round` differs in two conditions of a study.
 
     The first condition that has the axes `where`, and of those that have the axes `against` the one that agrees with
     it in most others. Raises UsageError if there is none, or nobody of that role in both.
@@ -272,9 +247,11 @@ def prompt_diff(
         }
         for game in games
     ]
-    keys = sorted({key: None for texts in sent for key in texts}, key=lambda key: key[0])
-    differences = {key: _changed_lines(*(texts.get(key, "") for texts in sent)) for key in keys}
-    return PromptDiff(first, second, agent, differences)
+    yield Text(f"--- {first.name}\n+++ {second.name}\n{agent}, the same seed in both")
+    for key in sorted({key: None for texts in sent for key in texts}, key=lambda key: key[0]):
+        lines = _changed_lines(*(texts.get(key, "") for texts in sent))
+        yield Text(f"round {key[0]}, {key[1]}, {key[2]}:{'' if lines else ' identical'}")
+        yield from (Text("    ") + line for line in lines)
 
 
 def _most_like(first: Condition, study: Study, against: Mapping[str, Any]) -> Condition:
@@ -285,30 +262,26 @@ def _most_like(first: Condition, study: Study, against: Mapping[str, Any]) -> Co
 
 
 def _agent(one: Game, other: Game, role: str) -> str:
-    """Return the first agent that has this role in both games; one of another prompt in each, if there is one."""
-    prompts = {seat.name: seat.prompt for seat in other.seats if seat.role == role}
-    both = [seat for seat in one.seats if seat.role == role and seat.name in prompts]
-    if not both:
-        raise UsageError(f"no agent has the role {role} in both conditions; choose another --role")
-    return min(both, key=lambda seat: seat.prompt == prompts[seat.name]).name
+    both = {seat.name for seat in other.seats if seat.role == role}
+    for seat in one.seats:
+        if seat.role == role and seat.name in both:
+            return seat.name
+    raise UsageError(f"no agent has the role {role} in both conditions; choose another --role")
 
 
 def word_diff(study: Study, one: str, other: str) -> Iterator[Text]:
-    """Yield the lines with words in which two prompts differ, under the names of the templates that they are in.
+    """Yield the lines with words in which two prompts of a study differ, under the names of the templates.
 
-    Compared is what the study sends to roles that have both in it.
+    Compared is what the study sends of both.
     """
-    prompts, own = study.game.prompts, study.own_prompts.by_name if study.own_prompts else {}
-    known = {**prompts.variants, **{name: prompt.templates for name, prompt in own.items()}}
-    everyone = {*study.game.roles}
-    having = [{r for c in study.conditions for r in c.roles_by_prompt.get(name, ())} for name in (one, other)]
-    both = set.intersection(*(roles or everyone for roles in having)) or everyone
-    sent: set[str] = set()
-    for condition in study.conditions:
-        sent |= prompts.needed(condition.parameters, both & {group.role for group in condition.groups})
+    prompts = study.game.prompts
+    sent: dict[str, set[str]] = {one: set(), other: set()}
+    for condition in study.whole.conditions:
+        roles = {group.role for group in condition.groups}
+        sent.setdefault(condition.prompt, set()).update(prompts.needed(condition.parameters, roles))
     named: dict[tuple[str, str], list[str]] = {}
-    for name in sorted(sent):
-        before, after = (text_of(known[prompt].get(name, "")) for prompt in (one, other))
+    for name in sorted(sent[one] & sent[other]):
+        before, after = (text_of(prompts.templates(prompt).get(name, "")) for prompt in (one, other))
         if before != after:
             named.setdefault((before, after), []).append(name)
     if not named:

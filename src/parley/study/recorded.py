@@ -63,7 +63,7 @@ def recorded_simulation(path: Path, described: Any) -> Simulation:
         game=game,
         axes={**{axis: described["axes"][axis] for axis in BASE_AXES}, **described["axes"]},
         parameters=game.Parameters.model_validate(described["parameters"]),
-        groups=tuple(PlayerGroup(g["role"], g["count"], _player_of(game, g, own)) for g in described["groups"]),
+        groups=tuple(PlayerGroup(g["role"], g["count"], _player_of(game, g)) for g in described["groups"]),
         prompt=own.get(described["prompt"], described["prompt"]),
         seeds=(seed,),
         repeat=described.get("repeat"),
@@ -79,30 +79,28 @@ def _fork_of(path: Path, described: Any, seed: int) -> Fork:
     return Fork(recorded_simulation(path, before).condition, point, described["change"], parents)
 
 
-def _player_of(game: type[Game], group: Mapping[str, Any], prompts: Mapping[Any, Any]) -> Player:
+def _player_of(game: type[Game], group: Mapping[str, Any]) -> Player:
     """Return what plays a group as a record describes it; code of the user's own is neither needed nor run."""
     if "code_sha256" in group:
         kind = PolicyKind(group["policy"], Parameters=PluginParameters, fingerprint=group["code_sha256"])
     else:
         kind = find_kind(game.policies, group["policy"])
     policy = ChosenPolicy(kind, kind.Parameters.model_validate(group.get("parameters", {})))
-    prompt = prompts.get(group.get("prompt"), group.get("prompt"))
     if "model" not in group:
-        return Player(policy, prompt=prompt)
-    return Player(policy, group["model_name"], recorded_entry(group["model"], group.get("grammar")), prompt)
+        return Player(policy)
+    return Player(policy, group["model_name"], recorded_entry(group["model"], group.get("grammar")))
 
 
 def recorded_prompts(game: type[Game], simulation: Mapping[str, Any]) -> dict[str, OwnPrompt]:
-    """Return, by name, the prompts that a study brought, with their templates as far as a record has them.
+    """Return, by name, the prompt that a study brought, with its templates as far as a record has them.
 
     Raises UsageError, or AttributeError, TypeError or ValueError, for templates that the game cannot fill in.
     """
+    if "templates" not in simulation:
+        return {}
     unsent = next(iter(game.prompts.variants.values()))
-    by_prompt: dict[str, dict[str, str]] = {}
-    for described in (simulation, *simulation["groups"]):
-        if "templates" in described:
-            by_prompt.setdefault(described["prompt"], {}).update(described["templates"])
-    return {name: game.prompts.own(name, {**unsent, **templates}) for name, templates in by_prompt.items()}
+    name = simulation["prompt"]
+    return {name: game.prompts.own(name, {**unsent, **simulation["templates"]})}
 
 
 def recorded_game(path: Path, simulation: Mapping[str, Any]) -> type[Game]:
@@ -354,7 +352,7 @@ class Forks:
             count = sum(place == (is_new, at) for place in places.values())
             group = replace(old[at], count=count)
             if is_new:
-                group = PlayerGroup(role or group.role, count, replace(player, prompt=group.player.prompt))
+                group = PlayerGroup(role or group.role, count, player)
             groups.append(self._with_entry(group))
         return tuple(groups), {name: order.index(place) for name, place in places.items()}
 

@@ -26,7 +26,6 @@ from parley.study.condition import (
     axis_names,
     check_axis,
 )
-from parley.study.own_prompts import OwnPrompts
 from parley.study.study_file import LEDGER_FORMAT, StudyFile
 from parley.text.yamlfile import check_known
 
@@ -46,7 +45,6 @@ class Study:
     game: type[Game]
     conditions: tuple[Condition, ...]
     models: Mapping[str, ModelEntry]
-    own_prompts: OwnPrompts | None = None
     part_of: "Study | None" = None  # the study as planned, if not all that it asks for is played
 
     @property
@@ -190,19 +188,24 @@ class Study:
 
     @cached_property
     def plan(self) -> str:
-        """Eight hexadecimal digits that name what tables and figures show: title, simulations, those drawn, questions.
+        """Eight hexadecimal digits that name what tables and figures show, and how they are made.
 
-        And how they are made: tables of an earlier version of Parley are made again.
+        Tables of an earlier version of Parley are made again.
         """
-        return digest([TABLES_VERSION, self._contents, *self.questions_json, *self.shown_besides])[:8]
+        return digest([TABLES_VERSION, self._contents, self.shown_besides])[:8]
+
+    @property
+    def shown_besides(self) -> dict[str, Any]:
+        """What the file says that is shown and that no record has."""
+        keys = {"title", "questions", "paper", "figures"}
+        return self.content.model_dump(mode="json", include=keys, exclude_defaults=True)
 
     @cached_property
     def _contents(self) -> str:
         played = [[condition.name, condition.identity, list(condition.seeds)] for condition in self.conditions]
         # Words are shown also where nobody reads them.
-        words = [[each.prompt_digests, each.group_digests] for each in self.conditions if self.content.prompts]
-        drawn = {name: [c.model_dump(mode="json") for c in choices] for name, choices in self.content.figures.items()}
-        return digest([self.title, *played, *words, *([drawn] if drawn else [])])[:8]
+        words = [each.prompt_digests for each in self.conditions if self.content.prompts]
+        return digest([self.title, *played, *words])[:8]
 
     @property
     def questions_json(self) -> list[dict[str, Any]]:
@@ -225,11 +228,6 @@ class Study:
         """The conditions, of all that are planned, that each number of a paper is over."""
         wheres = ({axis: [value] for axis, value in each.where.items()} for each in self.content.paper)
         return [[c for c in self.whole.shown.conditions if c.has(where)] for where in wheres]
-
-    @property
-    def shown_besides(self) -> list[Any]:
-        """What is shown that no record has: the numbers of a paper."""
-        return [each.model_dump(mode="json", exclude_defaults=True) for each in self.content.paper]
 
     @cached_property
     def ledger_plan(self) -> str:

@@ -1,7 +1,6 @@
 """What stands in a study file: the pydantic models of its keys."""
 
 import re
-from collections import Counter
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -20,10 +19,7 @@ _Positive = Annotated[int, Field(strict=True, ge=1, le=10_000)]
 
 
 def _each_once(numbers: list[int]) -> list[int]:
-    [(number, times)] = Counter(numbers).most_common(1)
-    if times > 1:
-        raise ValueError(f"seed {number} is repeated; list it once")
-    return numbers
+    return list(dict.fromkeys(numbers))
 
 
 def _asked_once(questions: list[Question]) -> list[Question]:
@@ -91,9 +87,6 @@ class GroupEntry(FileModel):
     policy: Listed[WrittenPolicy] = Field(
         default=["llm"],
         description="What answers: a policy of the game, or your own: an installed entry point or module:attribute.",
-    )
-    prompt: Listed[Slug] | None = Field(
-        default=None, description="Prompts of the agents, as in `prompt` of the grid, which they have by default."
     )
 
 

@@ -106,18 +106,13 @@ def meant(written: object, known: Iterable[str], close_by: float = 0.6) -> str |
     return by_lower[close[0]] if close else None
 
 
-def choose(written: object, known: Iterable[str], installed: Iterable[str] = ()) -> str:
+def choose(written: object, known: Iterable[str]) -> str:
     """Return the remedy for a value that is none of `known`: "did you mean 'x'? choose one of: x, y"."""
-    names, others = list(known), list(installed)
-    close = meant(written, [*names, *others])
-    remedy = f"choose one of: {_listed(names)}" if names else "there is none"
-    if others:
-        remedy += f", or of those installed: {_listed(others)}"
+    names = list(known)
+    close = meant(written, names)
+    listed = textwrap.shorten(one_line(", ".join(names)), _MAX_LIST, placeholder=" ...", break_on_hyphens=False)
+    remedy = f"choose one of: {listed}" if names else "there is none"
     return f"did you mean {close!r}? {remedy}" if close else remedy
-
-
-def _listed(names: list[str]) -> str:
-    return textwrap.shorten(one_line(", ".join(names)), _MAX_LIST, placeholder=" ...", break_on_hyphens=False)
 
 
 NAME = "parley"

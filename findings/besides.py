@@ -122,7 +122,7 @@ def _moves(study: Study, played: Results) -> Beside:
     """Return what honest agents proposed, beside what they and the others held before, and whether a reply was new."""
     turns = played.table("turns").sort_values(["id", "round"], kind="stable")
     axes = _axes(study, turns)
-    replies = played.frame("attempts", columns=["id", "round", "agent", "phase", "failure", "text"])
+    replies = played.attempts
     usable = replies[(replies["phase"] == "propose") & replies["failure"].isna()]
     texts = usable.set_index(["id", "round", "agent"])["text"].to_dict()
     held = turns.set_index(["id", "round", "agent"])["value"].to_dict()

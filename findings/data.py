@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from parley.play.show import read_lines
+from parley.play.show import show_replies
 from parley.study import Study, load_study
 from parley.study.condition import Simulation
 
@@ -75,7 +75,8 @@ def write_games(text: str, names: Iterable[str]) -> None:
         if game not in found:
             raise ValueError(f"the studies of the findings have no game {game}")
         study, simulation = found[game]
-        lines = [*_head(study, simulation), *read_lines(FINDINGS / simulation.record(study.name), io.StringIO())]
+        lines = list(_head(study, simulation))
+        show_replies(FINDINGS / simulation.record(study.name), lines.append, io.StringIO())
         (GAMES / f"{game}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -27,6 +27,7 @@ from parley import paths
 from parley.analysis.contrasts import band, is_share
 from parley.analysis.questions import SMALLER, question_table
 from parley.analysis.registration import with_registration
+from parley.analysis.summarize import summarize
 from parley.api import Results
 from parley.errors import RecordError
 from parley.figures.page import write
@@ -141,14 +142,13 @@ def _in_short(found: Sequence[tuple[Asked, Answer]]) -> Iterator[str]:
 
 
 def results(name: str) -> Results | None:
-    """Return the results in findings/ of a study, None if nothing of it was played; each record is replayed."""
+    """Return the results of a study, with its tables, None if nothing of it was played; each record is replayed."""
     if not file_of(name).exists():  # of noise alone: not every study has one
         return None
     try:
-        # Those of scripted players are made anew.
         study = study_of(name)
-        root = Path() if name.endswith("-control") else FINDINGS
-        found = parley.load(study.file, root, paths.models_file(study.file)).results()
+        summarize(study)
+        found = parley.load(study.file, Path(), paths.models_file(study.file)).results()
     except RecordError:
         return None
     for record in found.records:

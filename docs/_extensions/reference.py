@@ -18,7 +18,6 @@ from parley.cli import commands
 from parley.engine.models import ModelsFile
 from parley.games.base import Game
 from parley.games.registry import GAMES
-from parley.imports.jsonl import ReplyLine
 from parley.study.prompt_sent import asked, default_study
 from parley.study.study_file import StudyFile
 
@@ -35,7 +34,7 @@ def made() -> dict[Path, str]:
     of_docs["own-policies"] = "\n".join(map(_view, GAMES.values()))
     of_docs["data"] = column_lists.markdown()
     of_docs["verification"] = promises.markdown()
-    schemas |= {"card": Card.model_json_schema(), "reply": ReplyLine.model_json_schema()}
+    schemas |= {"card": Card.model_json_schema()}
     found = {
         ROOT / "config" / "schemas" / f"{name}.schema.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
         for name, schema in schemas.items()

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from public_goods_evidence import PublicGoodsEvidence
 from pydantic import BaseModel, Field, create_model
 
 from parley.errors import UsageError
@@ -15,6 +14,8 @@ from parley.games.prompts import Phase, Prompts
 from parley.policies import Sampling
 from parley.policies.kinds import LLM, PolicyParameters, scripted_kind
 from parley.policies.reply_text import ReplyModel
+
+from .public_goods_evidence import PublicGoodsEvidence
 
 PARTS = {part: Path(__file__).parent / "prompts" / f"{part}.txt" for part in ("system", "user")}
 AIMS = {

@@ -6,7 +6,7 @@ In Python, `parley.load` is where to begin: see `docs/python.md`. What is offere
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from parley.api import Played, Record, Records, Results, Study, load, run
+    from parley.api import Played, Record, Results, Study, load, run
     from parley.errors import ParleyError, UsageError
 
 __version__ = "0.1.0"
@@ -15,7 +15,6 @@ __all__ = [
     "ParleyError",
     "Played",
     "Record",
-    "Records",
     "Results",
     "Study",
     "UsageError",

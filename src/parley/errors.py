@@ -62,10 +62,10 @@ class UsageError(ParleyError):
 
     >>> import parley
     >>> try:
-    ...     parley.load("demo").results().frame("rounds", modle="majority")
+    ...     parley.load("demo").results().table("contrast")
     ... except parley.UsageError as error:
     ...     print(error)
-    /.../config/demo.yaml: 'modle': unknown axis; did you mean 'model'? choose one of: model, n, b, prompt
+    'contrast': no such table; did you mean 'contrasts'? ...
     """
 
     exit_code = 2

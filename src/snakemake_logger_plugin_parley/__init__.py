@@ -11,6 +11,12 @@ from snakemake_interface_logger_plugins.base import LogHandlerBase
 class LogHandler(LogHandlerBase):
     """Hands Snakemake's messages to Parley's display."""
 
+    writes_to_stream = True  # in place of Snakemake's own output on the terminal
+    writes_to_file = False
+    has_filter = True  # it decides by itself what is shown
+    has_formatter = True  # messages are shown in its own words, or by Snakemake's own handler
+    needs_rulegraph = False
+
     def __post_init__(self) -> None:
         from parley.workflow.run_log import RunLog
 
@@ -27,28 +33,3 @@ class LogHandler(LogHandlerBase):
         """Draw for the last time."""
         self._log.close()
         super().close()
-
-    @property
-    def writes_to_stream(self) -> bool:
-        """It replaces Snakemake's own output on the terminal."""
-        return True
-
-    @property
-    def writes_to_file(self) -> bool:
-        """Snakemake's own log file stays as it is."""
-        return False
-
-    @property
-    def has_filter(self) -> bool:
-        """It decides by itself what is shown."""
-        return True
-
-    @property
-    def has_formatter(self) -> bool:
-        """It needs none: messages are shown in its own words, or by Snakemake's own handler."""
-        return True
-
-    @property
-    def needs_rulegraph(self) -> bool:
-        """The stages are known."""
-        return False

@@ -1,4 +1,4 @@
-"""The tables `rounds`, `thresholds` and `players`: means by round, by threshold, and by what plays the agents."""
+"""The tables `rounds` and `players`: means by round, and by what plays the agents."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -10,7 +10,6 @@ import scipy
 
 from parley.analysis.contrasts import contrast_table
 from parley.analysis.made_by import played
-from parley.analysis.margins import margin_table
 from parley.analysis.questions import Pairs, question_table
 from parley.analysis.simulations import simulation_row
 from parley.errors import ParleyError
@@ -283,18 +282,14 @@ GRIDS = [
     {"model": "solver", "n": None, "honest": 7, "b": 0, "prompt": "improve", "vary": {"turns": [0]}},
 ]
 FIRST, LAST = "first_majority_correct_honest", "last_majority_correct_honest"
-BETWEEN = {
-    "first": {"outcome": FIRST, "where": {"n": 7}},
-    "second": {"outcome": LAST, "where": {"n": 3}},
-}
 # By n and seed, whether the first majority was right, and the last.
 RIGHT = {3: ("1000000000", "1111111100"), 7: ("1111000000", "1111000000")}
 
 
-def test_two_outcomes_of_the_same_simulations_and_two_sides_are_one_family(study_factory: StudyFactory) -> None:
+def test_two_outcomes_of_the_same_simulations_are_paired_by_simulation(study_factory: StudyFactory) -> None:
     questions = [
         {"name": "turn", "outcomes": [FIRST, LAST], "where": {"n": 3}, "smallest": 0.2},
-        {"name": "compute", "compare": BETWEEN, "smallest": 0.2},
+        {"name": "alone", "outcomes": [FIRST, LAST], "where": {"n": 7}, "smallest": 0.2},
     ]
     parameters = {"problems": "arithmetic"}
     study = study_factory(*GRIDS, game="deliberation", parameters=parameters, seeds=10, questions=questions)
@@ -305,19 +300,14 @@ def test_two_outcomes_of_the_same_simulations_and_two_sides_are_one_family(study
         answer = None if (axes["n"], seed) == (3, 9) else last
         played.append({**axes, "seed": seed, "outcome": "agreed", FIRST: first, LAST: answer})
     table = question_table(pd.DataFrame(played), study)
-    turn, compute = table.to_dict("records")
+    turn, alone = table.to_dict("records")
     counts = "pairs only_first only_second both"
     # Seed 9 has no last answer. Of the other nine: 0 in both, 1 to 7 only in the last, 8 in none.
     assert cells(turn, counts) == [9, 0, 7, 1]
     assert cells(turn, "low high") == pytest.approx([float(x) for x in paired_difference(1, 0, 7, 1)])
     assert cells(turn, "what axis from to") == [f"{FIRST} -> {LAST}", "", "", ""]
-    # Seven first answers against the last of three: 0 to 3 in both, 4 to 7 only in the last of three.
-    assert cells(compute, counts) == [9, 0, 4, 4]
-    assert cells(compute, "value_from value_to") == pytest.approx([4 / 9, 8 / 9])
-    assert cells(compute, "axis from to") == ["n, turns", "n=7, turns=0", "n=3, turns=1"]
-    ps = [float(mcnemar(0, 7)), float(mcnemar(0, 4))]
-    assert table["p"].tolist() == pytest.approx(ps)
-    assert table["p_holm"].tolist() == pytest.approx([2 * ps[0], ps[1]])
+    assert cells(alone, counts) == [10, 0, 0, 4]
+    assert table["p_holm"].tolist() == pytest.approx([2 * float(mcnemar(0, 7)), 1])
     assert table["answer"].tolist()[0] == "differs"
 
 
@@ -378,8 +368,8 @@ def test_seeds_that_move_all_strata_alike_leave_the_size_and_the_claims_of_equiv
     assert np.mean(alike) < 0.03
 
 
-@pytest.mark.promise("A question over strata and `margins` weigh strata alike, however many seeds each has.")
-def test_strata_of_unequal_seeds_weigh_the_same_as_in_margins(study_factory: StudyFactory) -> None:
+@pytest.mark.promise("A question over strata weighs them alike, however many seeds each has.")
+def test_strata_of_unequal_seeds_weigh_the_same(study_factory: StudyFactory) -> None:
     asked = {"name": "all", "outcome": "valid_consensus", "compare": "prompt", "over": ["n"], "smallest": 0.1}
     prompts = ["may_exist", "none_exist"]
     grids = [{"n": n, "seeds": seeds, "prompt": prompts} for n, seeds in ((3, 60), (4, 12))]
@@ -387,13 +377,7 @@ def test_strata_of_unequal_seeds_weigh_the_same_as_in_margins(study_factory: Stu
     # In the many games of three agents nothing differs, in the few of four all do but two.
     table = table_of(study, lambda row: row["n"] == 4 and row["prompt"] == "may_exist" and row["seed"] > 1)
     [row] = question_table(table, study).to_dict("records")
-    margins = margin_table(table, study.axes, study.game)
-    of_axis = margins[(margins["axis"] == "prompt") & (margins["from"] != "") & (margins["what"] == "valid_consensus")]
-    [margin] = of_axis.to_dict("records")
     assert row["difference"] == pytest.approx(-10 / 24)
-    for name in ("difference", "p"):
-        assert row[name] == pytest.approx(margin[name])
-    assert (row["low"], row["high"]) == pytest.approx((margin["difference_low"], margin["difference_high"]))
     assert row["together_low"] < -10 / 24 < row["together_high"]
 
 

@@ -4,7 +4,6 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -41,8 +40,8 @@ def test_studies_in_two_folders_are_open_at_once(root: Path, loose: Path, monkey
     for study, folder in ((first, root), (second, loose)):
         assert study.results().records[0].path.is_relative_to(folder)
     with ThreadPoolExecutor(2) as threads:
-        frames = list(threads.map(lambda study: study.results().simulations, [first, second] * 2))
-    assert all(len(frame) == 18 for frame in frames)
+        frames = list(threads.map(lambda study: study.results().rounds, [first, second] * 2))
+    assert all(len(set(frame["id"])) == 18 for frame in frames)
     assert Path.cwd() == Path("/")
     assert paths.root() == Path()
     by_path = parley.load(root / "config" / "demo.yaml", root)
@@ -58,7 +57,7 @@ def test_results_are_read_without_the_entry_of_their_model(tmp_path: Path, entri
         models.write_text(entries)
     study = parley.load("demo", tmp_path)
     assert study.conditions["spec"].tolist() == spec
-    assert study.results().simulations["model"].tolist() == ["tiny"]
+    assert set(study.results().rounds["model"]) == {"tiny"}
     assert study.results().records[0].replay().identical
     assert set(study.results().attempts["player"]) == {"tiny"}
     with pytest.raises(UsageError, match="no entry 'tiny'; add it to play, or give endpoint="):
@@ -68,24 +67,18 @@ def test_results_are_read_without_the_entry_of_their_model(tmp_path: Path, entri
 # How objects show themselves
 
 
-def objects(folder: Path) -> list[Any]:
-    study = parley.load("demo", folder)
-    results = study.results()
-    return [study, parley.run(study.play()), results, results.records, results.records[0]]
-
-
 @pytest.mark.slow
 def test_objects_fit_on_three_lines_and_in_a_table(tmp_path: Path) -> None:
     grid = {"model": "majority", "n": 3, "b": 0, "prompt": "may_exist"}
     make_demo(tmp_path, title=HOSTILE.replace("\n", " ").replace("\x1b", " "), grids=[grid], seeds=1)
-    shown = objects(tmp_path)
-    forge(shown[-1].path, meta=lambda meta: meta["outcome"].update(detail=HOSTILE, diagnosis="<b>won</b>"))
-    shown.append(parley.load("demo", tmp_path).results().records[0])
-    for found in shown:
+    study = parley.load("demo", tmp_path)
+    [record] = study.results().records
+    forge(record.path, meta=lambda meta: meta["outcome"].update(detail=HOSTILE, diagnosis="<b>won</b>"))
+    for found in (study, parley.run(study.play()), study.results(), record):
         text, page = repr(found), found._repr_html_()
         assert len(text.splitlines()) <= 3
         assert max(map(len, text.splitlines())) <= 110
         assert all(character.isprintable() for line in text.splitlines() for character in line)
         assert page.startswith("<table")
         assert not any(part in page for part in ("<script", "<b>", "\u202e"))
-    assert "&lt;script&gt;" in shown[0]._repr_html_()
+    assert "&lt;script&gt;" in study._repr_html_()

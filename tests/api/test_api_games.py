@@ -45,12 +45,13 @@ def played(folder: Path, content: dict[str, Any]) -> Study:
 def test_all_levels_figures_and_records_are_read_from_elsewhere(
     content: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    game = played(tmp_path, content).game
+    summarize_study(tmp_path, made := played(tmp_path, content))
+    game = made.game
     monkeypatch.chdir("/")
     study = parley.load("demo", tmp_path)
     results = study.results()
-    for level in ("attempts", "rounds", "simulations", "conditions"):
-        assert len(results.frame(level))  # type: ignore[arg-type]
+    for frame in (results.attempts, results.rounds, results.simulations, results.conditions):
+        assert len(frame)
     needs_ledger = {spec.name for spec in game.evidence.figures if spec.blocks}
     for name in set(results.figures) - needs_ledger:
         assert results.figure(name).axes

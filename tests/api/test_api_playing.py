@@ -53,7 +53,6 @@ def test_a_played_game_is_that_of_the_record(study: parley.Study) -> None:
     axes = list(results.records[0].axes)
     for _, row in results.simulations.tail(2).iterrows():
         assert parley.run(study.play(seed=row["seed"], **row[axes])).digest == row["digest"]
-        assert len(results.frame("simulations", seed=row["seed"], **row[axes])) == 1
 
 
 def test_a_running_engine_plays_where_its_endpoint_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +80,7 @@ def test_run_takes_what_play_returns_outside_of_a_loop(study: parley.Study) -> N
 def test_what_cannot_be_played_is_one_clear_line(study: parley.Study) -> None:
     one = {"n": 3, "model": "stubborn"}
     wrong: list[tuple[dict[str, Any], str]] = [
-        ({}, "6 conditions; choose one by: model (majority, stubborn); n (3, 4, 5); b (0, 1)"),
+        ({}, "6 conditions fit; choose one by: model, n, b"),
         ({"modle": "majority"}, "'modle': unknown axis; did you mean 'model'?"),
         ({"n": 17}, "'17': unknown n; choose one of"),
         (one | {"seed": -1}, "seed=-1: "),

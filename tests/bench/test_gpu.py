@@ -1,4 +1,4 @@
-"""`gpu-check`: vLLM's counters, the arithmetic of hours, one run on an engine."""
+"""`gpu-check`: vLLM's counters, and one run on an engine."""
 
 import time
 from dataclasses import replace
@@ -8,13 +8,9 @@ import pytest
 import yaml
 
 from benchmarks import gpu
-from benchmarks.gpu import CPU, LENGTHS, Check, difference, install, paper_hours, parse, tokens_of_a_round
+from benchmarks.gpu import CPU, LENGTHS, Check, difference, install, parse
 from benchmarks.random_model import SHAPES, make_model
 from parley.engine.client import Engine
-from parley.games.consensus.parameters import HonestVote
-from parley.play.journal import Entry
-from parley.play.runner import Exchange
-from parley.policies import Ask, Reply, Sampling
 
 PAGE = """\
 vllm:prefix_cache_queries_total{engine="0",model_name="random-weights"} 23070.0
@@ -35,44 +31,6 @@ def test_counters_are_added_up_over_their_labels_and_compared() -> None:
     usage = difference(before, parse(later.replace("19.0", "29.0")), 4.0)
     assert (usage.prompt, usage.generated, usage.requests, usage.rate) == (10_000, 2_000, 10, 3_000)
     assert str(usage) == "3,000 tokens/s (500 generated), 10 requests in 4.0 s, 50% of prompts cached"
-
-
-# The arithmetic of hours
-
-
-def exchange(round_: int, phase: str, prompt: int, reply: int, attempt: int = 0) -> Exchange:
-    ask = Ask("agent_1", "honest", round_, phase, "", "", HonestVote, Sampling(temperature=0, max_tokens=1), None)
-    entry = Entry(round_, phase, "agent_1", attempt, 1, "", "", "stop", prompt, reply, None, 0.0, 0.0)
-    return Exchange(ask, entry, Reply(None))
-
-
-def test_an_agents_round_costs_its_proposal_and_vote_with_attempts_made_again() -> None:
-    played = [
-        exchange(1, "propose", 500, 100),  # the first round is shorter
-        exchange(1, "vote", 400, 10),
-        exchange(2, "propose", 700, 100),
-        exchange(2, "propose", 700, 200, attempt=1),  # a retry costs, and is no proposal of its own
-        exchange(2, "vote", 600, 10),
-        exchange(3, "propose", 900, 100),
-        exchange(3, "vote", 600, 10),
-    ]
-    assert tokens_of_a_round(played) == (800 + 900 + 610 + 1000 + 610) / 2
-
-
-def test_the_papers_study_takes_its_tokens_by_the_rate() -> None:
-    # 50 seeds, two prompts, 4 + 8 + 16 agents; and 25 seeds of 9 + 10 + 11 + 12.
-    found = paper_hours({8: 2000.0}, 1000.0, 360.0, rounds=50)
-    starts = found.pop(next(name for name in found if "starts" in name))
-    assert starts == pytest.approx(len({*gpu.load_study(gpu.REPOSITORY / "config/paper.yaml").shards().values()}) / 10)
-    of_agent = 50 * 2000 / 1000 / 3600
-    larger = 14.77 / 8.19  # a larger model is slower
-    assert found == pytest.approx(
-        {"qwen3-8b": 50 * 2 * 28 * of_agent, "qwen3-14b": (50 * 2 * 28 + 25 * 42) * of_agent * larger}
-    )
-    between = paper_hours({4: 0.0, 8: 0.0, 16: 3600.0}, 1.0, 0.0, 1)
-    assert between["qwen3-8b"] == pytest.approx(50 * 2 * 16)
-    more = 25 * (9 + 10 * 2 + 11 * 3 + 12 * 4) / 8
-    assert between["qwen3-14b"] == pytest.approx((50 * 2 * 16 + more) * larger)
 
 
 @pytest.mark.promise("`make gpu-check` measures an engine of random weights by vLLM's own counters.")

@@ -48,7 +48,7 @@ def test_tables_and_page_are_made_from_the_games(folder: Path) -> None:
     (folder / published_cheap_talk.PAGE.with_suffix("")).mkdir(parents=True)
     shutil.copy(PAGE, published_cheap_talk.PAGE)
     found = import_games("byzantine-cheap-talk", games, published_cheap_talk.STUDY)
-    assert (found.defects, found.conditions) == ((), 11)
+    assert (found.defects, found.conditions) == ([], 11)
     summarize(load_study(found.study))
     published_cheap_talk.main()
 

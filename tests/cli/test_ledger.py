@@ -40,7 +40,6 @@ def test_a_bad_file_is_named_with_the_place_in_one_line(parley: Parley, folder: 
         block["utterances"][1]["content"]["answer"] = 3
 
     file = write_chain(folder / "chain.jsonl", ordinary())
-    assert one_line_error(parley("ledger", "show", file, "--block", 4), 2).endswith("has no block 4\n")
     write_chain(file, forged(ordinary(), 2, change))
     error = one_line_error(parley("ledger", "verify", file), 1)
     assert error == f"parley: {file}: block 2: utterance 1 (agent_2, round 2): bad signature\n"
@@ -63,8 +62,7 @@ def test_what_agents_say_does_nothing_to_a_terminal(parley: Parley, folder: Path
     one = session(verdict={"answer": HOSTILE}, subject={HOSTILE: HOSTILE}, parameters={"x": HOSTILE})
     utterances = tuple(replace(utterance, content=said) for utterance in one.utterances)
     path = write_chain(Path("chain.jsonl"), chain([replace(one, utterances=utterances)]))
-    for arguments in (["show", path], ["show", path, "--block", 0]):
-        ran = parley("ledger", *arguments)
-        assert ran.status == 0
-        assert not set(ran.out) & set("\x1b\x07\r\u202e\u2028")
-        assert not any(line.startswith("block 9") for line in ran.out.splitlines())
+    ran = parley("ledger", "show", path)
+    assert ran.status == 0
+    assert not set(ran.out) & set("\x1b\x07\r\u202e\u2028")
+    assert not any(line.startswith("block 9") for line in ran.out.splitlines())

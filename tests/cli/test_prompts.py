@@ -1,11 +1,10 @@
-"""`parley prompts` from outside: what is sent in a study or without one, templates, and options that mean nothing."""
+"""`parley prompts` from outside: what is sent in a study, and to a model."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-from parley.games.registry import GAMES
 from parley.study.prompt_sent import PromptQuery, part_text, prompt_sent
 from support.answering import SERVED, StandInService, completion, openai
 from support.commands import Parley, Ran, one_line_error
@@ -48,57 +47,20 @@ def test_prompts_of_two_conditions_are_compared(parley: Parley, study_factory: S
     assert "--against n: write AXIS=VALUE" in one_line_error(parley(*pair, "n"), 2)
 
 
-def test_what_is_in_no_study_or_game_exits_2(parley: Parley, study_factory: StudyFactory) -> None:
+def test_what_is_in_no_study_exits_2(parley: Parley, study_factory: StudyFactory) -> None:
     study_factory({"n": [3, 4]})
     for given, words in (
         ("small.yaml --where n", "--where n: write AXIS=VALUE"),
         ("small.yaml --where n=3 --where n=4", "--where n=4: n is 3"),
         ("small.yaml --where size=3", "small.yaml: 'size': unknown axis"),
         ("small.yaml --where byzantine=random", "byzantine: has one value in this study"),
-        ("consensus --role nobody", "role nobody in the conditions that fit; choose one of: honest, byzantine"),
-        ("consensus --agent-id agent_5", "no agent agent_5; choose one of: agent_1"),
-        ("consensus --phase chat", "choose one of: propose, vote"),
-        ("consensus --set max_round=3", "consensus: max_round: unknown key; did you mean 'max_rounds'"),
+        ("small.yaml --role nobody", "--role: 'nobody': unknown role; choose one of: honest, byzantine"),
+        ("small.yaml --agent-id agent_5", "no agent fits (agent agent_5); choose one of: agent_1"),
+        ("small.yaml --phase chat", "choose one of: propose, vote"),
+        ("small.yaml --against n=4 --part user", "--part: not used with --against"),
+        ("small.yaml --times 2", "--times: not used without --try"),
     ):
         assert words in one_line_error(parley("prompts", *given.split()), 2)
-
-
-# Options that mean nothing
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ("small.yaml --set reply_format=text", "--set: not used with a STUDY"),
-        ("small.yaml --against n=4 --part user", "--part: not used with --against"),
-        ("small.yaml --write new", "--write: not used with a STUDY"),
-        ("stag_hunt --against n=4", "--against: not used with a GAME"),
-        ("stag_hunt --write new --role honest", "--role: not used with --write"),
-    ],
-)
-def test_an_option_that_means_nothing_is_refused(
-    parley: Parley, study_factory: StudyFactory, given: str, said: str
-) -> None:
-    study_factory({"n": [3, 4]})
-    ran = parley("prompts", *given.split())
-    assert one_line_error(ran, 2).startswith(f"parley: {said}")
-    assert ran.out == ""
-
-
-# Of a game
-
-
-@pytest.mark.parametrize("name", GAMES)
-def test_of_a_game_it_is_what_four_models_are_sent(parley: Parley, study_factory: StudyFactory, name: str) -> None:
-    for prompt in GAMES[name].prompts:
-        study = study_factory({"model": "tiny", "n": 4, "b": 1, "prompt": prompt}, game=name)
-        for place, role in enumerate(GAMES[name].roles):
-            for number, part in ((1 + place, "system"), (2 - place, "user"), (2, "reply")):
-                key = ("--prompt", prompt, "--role", role, "--round", number, "--part", part, "--seed", 2)
-                ran = parley("prompts", name, *key)
-                sent = prompt_sent(study, {}, PromptQuery(role, round=number), 2)
-                assert ran.out == part_text(sent.ask, part) + "\n"
-                assert ran.err == next(sent.about()).replace("tiny", "llm") + "\n"
 
 
 # Tried
@@ -150,7 +112,5 @@ def test_a_prompt_that_cannot_be_tried_is_one_line(
 ) -> None:
     study_factory({"n": 3})
     assert "reads no prompt; add --model" in parley(*IN_STUDY, "--try").err
-    assert "--times: not used without --try" in one_line_error(parley(*IN_STUDY, "--times", 2), 2)
-    assert "--try: not used with a GAME" in one_line_error(parley("prompts", "consensus", "--try"), 2)
     server.answer = lambda body: openai("no such thing")
     assert "answered 400: no such thing" in try_it(parley, server).err.splitlines()[-1]

@@ -97,5 +97,5 @@ def test_vllm_knows_each_argument_and_which_it_takes_only_on(read: list[Any]) ->
     positive = [name for name in read[0] if not name.startswith("no-") and name != "help"]
     may = set(MACHINE_ARGUMENTS)
     assert may <= set(positive)
-    assert {name for name in may if read[0][name] in (0, "?") and f"no-{name}" not in read[0]} == ONLY_ON
+    assert {name for name in may if read[0][name] in (0, "?") and f"no-{name}" not in read[0]} == {ONLY_ON}
     assert [name for name in may if read[0][name] == "+"] == []  # an entry can give one value

@@ -1,11 +1,11 @@
 """Engines that stay: who finds them, who must not, and when they end. In vLLM's place a small program runs."""
 
 import os
+import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -54,33 +54,40 @@ def serving(seconds: float) -> subprocess.Popen[str]:
 def announced(pid: int = os.getpid()) -> Path:
     """Write the endpoint file of a kept engine."""
     Endpoint("tiny", "/socket", pid, keep=60.0).write(path := kept.endpoint_of("tiny", TINY))
-    path.with_suffix(".lock").touch()
     return path
 
 
 def lent_by(keeping: subprocess.Popen[str]) -> tuple[subprocess.Popen[str], Path]:
-    """Start a server that lends what another keeps; return it, and the file whose time is that of the last use."""
+    """Start a server that lends what another keeps; return it, and the endpoint file of the other."""
     line(keeping, "on")
     lending = serving(0)
     wait_until(Path("lent.json").exists)
-    return lending, kept.endpoint_of("tiny", TINY).with_suffix(".lock")
+    return lending, kept.endpoint_of("tiny", TINY)
 
 
 @pytest.mark.slow
 def test_it_is_lent_and_ends_only_when_nobody_used_it_for_its_time() -> None:
     keeping = serving(600)
     lending, used = lent_by(keeping)
-    lent, of_kept = read_endpoint(Path("lent.json")), read_endpoint(used.with_suffix(".json"))
+    lent, of_kept = read_endpoint(Path("lent.json")), read_endpoint(used)
     assert (lent.socket, lent.engine, lent.pid) == (of_kept.socket, {"engine": "tiny"}, lending.pid)
     os.utime(used, (0, 0))
     wait_until(lambda: used.stat().st_mtime)  # it is in use, so its time begins anew
     lending.terminate()
     end(lending, 0)
     assert keeping.poll() is None
-    os.utime(used, (0, 0))
-    end(keeping, 0)
+    with socket.socket(socket.AF_UNIX) as listens:  # as vLLM does when it is ready
+        listens.bind(of_kept.socket)
+        listens.listen()
+        with socket.socket(socket.AF_UNIX) as asks:
+            asks.connect(of_kept.socket)
+            with listens.accept()[0]:
+                os.utime(used, (0, 0))
+                wait_until(lambda: used.stat().st_mtime)
+        os.utime(used, (0, 0))
+        end(keeping, 0)
     assert not Path("lent.json").exists()
-    assert not used.with_suffix(".json").exists()
+    assert not used.exists()
 
 
 @pytest.mark.slow
@@ -96,8 +103,7 @@ def test_who_borrowed_one_that_is_stopped_says_so(parley: Parley) -> None:
 
 def test_what_was_killed_stops_nobody() -> None:
     path = announced(2**22 + 1)  # more than any process has
-    with ExitStack() as held:
-        assert kept.borrow(held, "tiny", TINY) is None
+    assert kept.find_kept("tiny", TINY) is None
     assert not path.exists()
 
 
@@ -105,8 +111,7 @@ def test_only_the_same_arguments_find_it(parley: Parley, monkeypatch: pytest.Mon
     path = announced()
 
     def found(name: str = "tiny", **changes: object) -> Path | None:
-        with ExitStack() as held:
-            return kept.borrow(held, name, TINY.model_copy(update=changes))
+        return kept.find_kept(name, TINY.model_copy(update=changes))
 
     assert found() == path
     assert found("other") is found(max_model_len=4096) is found(deterministic=not TINY.deterministic) is None
@@ -116,14 +121,6 @@ def test_only_the_same_arguments_find_it(parley: Parley, monkeypatch: pytest.Mon
             patch.setenv(variable, "7")
             assert found() is None
     assert "tiny: used 0 s ago, ends after 1 min without use" in parley("serve", "--list").out
-
-
-def test_its_time_counts_from_the_end_of_its_last_use() -> None:
-    lock = announced().with_suffix(".lock")
-    with ExitStack() as held:
-        assert kept.borrow(held, "tiny", TINY)
-        os.utime(lock, (0, 0))
-    assert lock.stat().st_mtime
 
 
 def test_a_folder_that_others_can_enter_is_refused(runtime: Path) -> None:

@@ -197,16 +197,16 @@ def test_a_stop_ends_the_whole_group_gently_if_it_can_and_removes_the_socket_fol
 import signal, subprocess, sys
 child = subprocess.Popen(["sleep", "99"])
 signal.signal(signal.SIGTERM, signal.SIG_IGN if {stubborn} else lambda *given: sys.exit(7))
-print(child.pid, flush=True)
+open({str(tmp_path / "pid")!r}, "w").write(f"{{child.pid}}.")
 child.wait()
 signal.pause()
 """
     (tmp_path / "x").mkdir()
-    pids: list[str] = []
-    running = server.Server([sys.executable, "-c", script], tmp_path / "x", hear=pids.append)
-    wait_until(lambda: pids)
+    running = server.Server([sys.executable, "-c", script], tmp_path / "x")
+    told = tmp_path / "pid"
+    wait_until(lambda: told.exists() and told.read_text().endswith("."))
     running.end()
-    wait_until(lambda: is_gone(int(pids[0])))
+    wait_until(lambda: is_gone(int(told.read_text()[:-1])))
     assert not (tmp_path / "x").exists()
     assert f"exit status {-signal.SIGKILL if stubborn else 7};" in running.last_error()
 

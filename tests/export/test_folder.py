@@ -1,6 +1,5 @@
 """`parley export --format folder`: whole, and of use where nothing else of its author's is."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -9,7 +8,6 @@ from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -25,13 +23,14 @@ from parley.export import export, folder
 from parley.export.data_card import NO_LICENSE
 from parley.files import mark_done
 from parley.games.registry import GAMES
+from parley.imports.byzantine_cheap_talk import FORMAT
 from parley.imports.import_games import import_games
 from parley.study import Study, load_study
 from parley.study.frozen import write_frozen
 from parley.study.own_prompts import write_templates
 from support import REPOSITORY
 from support.pages import with_pictures
-from support.records import reply_lines, write_lines
+from support.records import cheap_talk, write_cheap_talk
 from support.studies import make_study
 
 pytestmark = [
@@ -42,7 +41,7 @@ pytestmark = [
 ]
 
 GRIDS = "[{model: majority, n: 4, b: [0, 1], byzantine: random, prompt: may_exist}]"
-TERMS = ("--license", "CC-BY-4.0", "--author", "Jo Doe")
+TERMS = ("--license", "CC-BY-4.0")
 
 
 def called(*arguments: str) -> str:
@@ -102,13 +101,9 @@ def test_a_game_of_ones_own_replays_and_reports_in_another_place(
     assert (place / "results/mine/report/report.html").read_bytes() == report
     records = [str(path.relative_to(place)) for path in place.rglob("seed=*.parquet")]
     assert len(records) == 6
-    replayed = json.loads(alone(place, "replay", "--json", *records))
-    assert {row["replay"] for row in replayed} == {"identical"}
+    assert alone(place, "replay", *records).count("identical") == 6
     tables = {path.stem for path in (place / "results/mine/tables").glob("*.csv")}
     assert {"simulations", "questions"} <= tables
-    means = pd.read_csv(place / "columns.csv").set_index(["table", "column"])["meaning"]
-    assert means["simulations", "outcome"] == "how it ended"
-    assert means["replies", "seconds"] == "time from the question to the reply"
 
 
 def test_a_study_that_needs_what_the_folder_lacks_is_refused(home: Path) -> None:
@@ -145,22 +140,22 @@ def test_its_readme_is_a_data_card(home: Path) -> None:
     place = exported(make_study(GRIDS, title="Do they agree?"), *TERMS, "--output", "data")
     card = DatasetCard((place / "README.md").read_text())
     assert (card.data.license, card.data.pretty_name) == ("cc-by-4.0", "Do they agree?")
-    assert "- Author: Jo Doe\n- License: CC-BY-4.0" in card.text
+    assert "- License: CC-BY-4.0" in card.text
     patterns = {each["config_name"]: each["data_files"] for each in card.data.configs}
     rows = {name: [pq.read_metadata(path).num_rows for path in place.glob(at)] for name, at in patterns.items()}
     assert all(map(all, rows.values()))
     assert len(rows["replies"]) == rows["simulations"][0] == 4
     files = {path.relative_to(place).parts[0] for path in place.rglob("*") if path.is_file()}
-    assert files == {"README.md", "columns.csv", "config", "results"}
+    assert files == {"README.md", "config", "results"}
 
 
 def test_games_played_elsewhere_keep_their_license_and_without_one_that_is_said(home: Path) -> None:
-    lines = write_lines(Path("games.jsonl"), reply_lines(["ss", "hh"], game="stag_hunt"))
-    import_games("jsonl", lines, "theirs", False, "their paper", "CC-BY-NC-4.0")
+    write_cheap_talk(Path("raw"), 1, cheap_talk(["ss", "hh"]))
+    import_games("byzantine-cheap-talk", Path("raw"), "theirs")
     called("summarize", "theirs")
     text = (exported(load_study(Path("config/theirs.yaml"))) / "README.md").read_text()
-    assert DatasetCard(text).data.license == "cc-by-nc-4.0"
-    assert "their paper (license: CC-BY-NC-4.0)" in text
+    assert DatasetCard(text).data.license == "other"
+    assert f"{FORMAT.source} (license: {FORMAT.license})" in text
     own = make_study(GRIDS)
     card = DatasetCard((exported(own) / "README.md").read_text())
     assert (card.data.license, f"License: {NO_LICENSE}" in card.text) == ("other", True)
@@ -171,9 +166,9 @@ def test_games_played_elsewhere_keep_their_license_and_without_one_that_is_said(
 
 def test_own_code_brings_what_it_imports_from_its_folder_and_no_more(home: Path) -> None:
     files = {
-        "mine_rules.py": "import json, numpy, parley, mine_texts\nfrom mine_pack.part import one\n",
+        "mine_rules.py": "import json, numpy, parley\nfrom .mine_pack.part import one\n",
         "mine_pack/__init__.py": "from . import part\n",
-        "mine_pack/part.py": "import mine_rules\nfrom mine_last import x\n",
+        "mine_pack/part.py": "from .. import mine_rules\nfrom ..mine_last import x\n",
         "mine_pack/words.txt": "word",
         "mine_pack/.hidden.txt": "secret",
         "mine_last.py": "",

@@ -10,10 +10,11 @@ import pytest
 
 from parley import paths
 from parley.analysis.summarize import summarize
+from parley.imports.byzantine_cheap_talk import FORMAT
 from parley.imports.import_games import import_games
 from parley.study import Study, load_study
 from support.exports import read_beside
-from support.records import reply_lines, write_lines
+from support.records import cheap_talk, write_cheap_talk
 from support.studies import make_study
 
 pytestmark = [
@@ -21,7 +22,6 @@ pytestmark = [
     pytest.mark.rare,  # needs the second environment (`make exports`)
 ]
 GRIDS = "[{model: majority, n: 4, b: [0, 1], byzantine: random, prompt: may_exist}]"
-THEIRS = ("their paper", "CC-BY-NC-4.0")
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +32,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         broken = make_study(GRIDS, name="broken")
         record = next(iter(broken.simulations())).record("broken")
         record.write_bytes(record.read_bytes()[:-30])
-        lines = reply_lines(["ss", "hh"], game="stag_hunt")
-        lines[0]["text"] = "no JSON \u202e</script>"
-        import_games("jsonl", write_lines(Path("games.jsonl"), lines), "theirs", True, *THEIRS)
+        content = cheap_talk(["ss", "hh"])
+        said = content["rounds_data"][0]["full_decisions"]["Agent_1"]
+        said |= {"action": None, "reasoning": "no JSON \u202e</script>"}
+        write_cheap_talk(Path("raw"), 1, content)
+        import_games("byzantine-cheap-talk", Path("raw"), "theirs")
         summarize(load_study(Path("config/theirs.yaml")))
         make_study("[{model: random, n: 3, prompt: may_exist}]", name="again", extra="repeats: 2\n")
         yield folder
@@ -98,10 +100,10 @@ def test_attempts_are_events_in_the_span_of_their_agent(read: Any, study: Study)
 def test_imported_games_keep_failed_replies_hostile_text_source_and_license(read: Any) -> None:
     [log] = read["theirs"]["logs"]
     [sample] = log["samples"]
-    [failed] = [model for model in sample["models"] if model["error"]]
+    failed = next(model for model in sample["models"] if model["error"])
     assert failed["text"] == "no JSON \u202e</script>"
     assert failed["error"].startswith("invalid_json")
-    told = {"format": "jsonl", "source": THEIRS[0], "license": THEIRS[1]}
+    told = {"format": "byzantine-cheap-talk", "source": FORMAT.source, "license": FORMAT.license}
     assert log["metadata"]["imported"] == told
     assert told.items() <= sample["metadata"]["imported"].items()
 

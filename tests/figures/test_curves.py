@@ -53,7 +53,7 @@ def legend_of(figure: list[Figure]) -> list[str]:
 @pytest.mark.slow
 def test_undisturbed_games_stand_in_the_panel_of_every_adversary() -> None:
     hunters = played(study_of(HUNTERS, HUNTERS | {"model": "follow_words", "vary": {"cheap_talk": [True]}}, **HUNT))
-    figure = pages_of(hunters, "cooperation_by_round_and_byzantine", Look("page"))
+    figure = pages_of(hunters, "cooperation_by_round", Look("page"), x="b", of=("cooperation",))
     first, late = "byzantine=betray, cheap_talk=", "byzantine=betray-from_round-3, cheap_talk="
     assert lines_of(figure) == {
         f"grim_trigger, {first}true": [ALL, BETRAYED],

@@ -84,7 +84,7 @@ def test_limits_near_the_ends_have_a_decimal() -> None:
 def test_a_map_of_payoffs_has_means_and_wilson_intervals() -> None:
     content = {"game": "stag_hunt", "seeds": 2, "parameters": {"rounds": 4}}
     twice = played(study_of({**playing.HUNTERS, "n": 4, "b": [0, 1, 2]}, name="twice", **content))
-    figure = pages_of(twice, "payoff_map", of=("honest_payoff",))[0]
+    figure = pages_of(twice, "map", of=("honest_payoff",), x="b", by_player=False)[0]
     assert names(figure) == (["grim_trigger", "always_stag"], ["0", "1", "2"])
     # Betrayed from round 2 of 4: grim triggers get 10, 0, 3, 3 points, the loyal 10, 0, 0, 0.
     # Of 10 points; both simulations are equal. With z * z = 3.8415: 2 / 5.8415 of all 10, for p 0.4 and 0.25
@@ -94,5 +94,5 @@ def test_a_map_of_payoffs_has_means_and_wilson_intervals() -> None:
     shades = [sum(patch.get_facecolor()[:3]) for patch in figure.axes[0].patches]
     assert shades[0] == shades[3] > shades[1] > shades[4]  # from the least to the greatest mean
     assert "with its 95% Wilson interval" in text_of(figure)
-    rounds = pages_of(twice, "payoff_map", of=("first_betrayal_round",), x="model")
+    rounds = pages_of(twice, "map", of=("first_betrayal_round",), x="model", by_player=False)
     assert "with its 95% t interval" in text_of(rounds)

@@ -47,7 +47,7 @@ def write(game: str = OWN, name: str = "goods", **grid: Any) -> Study:
 def module(name: str, *body: str, before: str = "") -> str:
     """Write a module with a game that is the example's but for `body`; return what a study calls it."""
     text = indent("\n".join(body) or "pass", "    ")
-    source = f"from dataclasses import replace\nfrom public_goods import *\n{before}\n"
+    source = f"from dataclasses import replace\nfrom .public_goods import *\n{before}\n"
     Path(f"{name}.py").write_text(f"{source}\n\nclass Broken(PublicGoods):\n{text}\n")
     return f"{name}:Broken"
 
@@ -177,7 +177,7 @@ def test_of_a_package_every_source_and_text_counts() -> None:
     files = {"rules.py": True, "texts/one.txt": True, "__init__.py": True, ".hidden.txt": False, "a.pyc": False}
     for name in files:
         (Path("mine") / name).write_text("")
-    Path("mine/game.py").write_text("from public_goods import PublicGoods as Base\nclass Mine(Base):\n    pass\n")
+    Path("mine/game.py").write_text("from ..public_goods import PublicGoods as Base\nclass Mine(Base):\n    pass\n")
     before = ids(write("mine.game:Mine"))
     for changed, counts in files.items():
         (Path("mine") / changed).write_text("CHANGED = True\n")
@@ -218,8 +218,8 @@ def test_a_record_of_another_source_says_so_and_runs_nothing(parley: Parley) -> 
 # What is no game, or breaks the contract: what is written, and what the message must name
 
 NO_GAME: list[tuple[str, str, int]] = [
-    ("", "own has no Game1", 2),
-    ("from public_goods import PublicGoods as Game2", "did you mean 'Game2'?", 2),
+    ("", "its module has no Game1", 2),
+    ("from .public_goods import PublicGoods as Game2", "did you mean 'Game2'?", 2),
     ("1 / 0", "ZeroDivisionError: division by zero (own.py, line 1)", 1),
     ("class Game1: ...", ".own.Game1'> is no game; name a class derived from parley.games.bas", 1),
     (f"{BASE}\nclass Game1(Game): ...", "it lacks play", 1),
@@ -254,7 +254,6 @@ OF_ITSELF: list[tuple[str, str]] = [
     ),
     ("Parameters = Needy", "Parameters: give each a default: ValidationError: secret: missing"),
     ("evidence = Spec('x', 'curves', 'votes')", "figures: x: 'votes': none of its measures; choose one of: con"),
-    ("evidence = Spec('x', 'votes')", "figures: x: is drawn from the table votes of"),
 ]
 
 
@@ -285,15 +284,14 @@ def play(self):
 SHORT = "class Short(PublicGoodsParameters):\n    longest = property(lambda self: self.rounds)"
 AFTER = "after round 1, contribute: "
 IN_PLAY: list[tuple[str, str]] = [
-    ("raise SystemExit(0)", AFTER + "SystemExit: 0 (mine.py, line 22); raise an error instead"),
+    ("raise SystemExit(0)", AFTER + "SystemExit: 0 (mine.py, line 22)"),
     ("asks = []", AFTER + "yields []"),
     ("asks.append(asks[0])", "round 2, contribute, agent_1: asks the agent twice"),
     ("asks = [replace(a, phase='a b') for a in asks]", "one phase of letters"),
     ("asks = [replace(a, round=0) for a in asks]", "comes after round 1"),
-    ("asks[0] = replace(asks[0], reply_format='text')", "asks honest in text, and the study wants honest in json"),
     ("{}['value']", AFTER + "KeyError: 'value' (mine.py, line 22)"),
     ("return self._ended(name='draw')", "'draw' is none of its outcomes; choose one of: cooperation"),
-    ("return self._with(mean=float('nan'))", "metrics: {'mean': nan} is no JSON"),
+    ("return self._with(mean=float('nan'))", "{'mean': nan} is no JSON"),
     ("return self._with(**{'=cmd|x': 1})", "metrics: '=cmd|x': must be letters, digits"),
     ("return self._with(seed=99)", "metrics: seed: is a column of Parley's; take another name than b, cached_tokens"),
     ("return self._with(earned=99)", "earned: 99: must be from 0 to most_earned (32.0)"),
@@ -311,10 +309,10 @@ def test_what_breaks_the_contract_in_mid_play_is_told_in_one_line_and_leaves_no_
 
 AT_ITS_ENDS: list[tuple[str, str]] = [
     ("def play(self):\n    return self._outcome([])", "play(): IndexError: list index out of range (public_goods.py"),
-    ("def play(self):\n    return 3\n    yield", "before its first question: ends"),
+    ("def play(self):\n    return 3\n    yield", "before its first question: it asks nothing"),
     ("def set_up(self):\n    1 / 0", "set_up: ZeroDivisionError: division by zero (mine.py, line 8)"),
     # An error names the user's file, not the one that it called.
-    ("def set_up(self):\n    import broken_helper", "division by zero (broken_helper.py, line 2)"),
+    ("def set_up(self):\n    from . import broken_helper", "division by zero (broken_helper.py, line 2)"),
 ]
 
 

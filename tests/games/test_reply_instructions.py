@@ -23,9 +23,7 @@ def printed() -> Iterator[Path]:
 
 
 def ours() -> Iterator[Path]:
-    # The framings have the paper's form, so that nothing else differs from its prompts.
-    like_printed = PROMPTS.rglob("consensus/templates/framing/*.txt")
-    quoted = {*printed(), *like_printed, *PROMPTS.rglob("stag_hunt/templates/published/a*.txt")}
+    quoted = {*printed(), *PROMPTS.rglob("stag_hunt/templates/published/a*.txt")}
     yield from (path for path in PROMPTS.rglob("*.txt") if path not in quoted)
 
 

@@ -56,7 +56,7 @@ NETWORKS: list[Any] = [
     {"kind": "random_regular", "degree": 3},
 ]
 PROBLEMS: list[Any] = ["arithmetic", "wason", "policies"]
-FILTERS: list[Any] = [{"trim": 1}, {"median_of_rounds": 2}, {"reputation": 1}, {"scored": 1}]
+FILTERS: list[Any] = [{"trim": 1}, {"reputation": 1}, {"scored": 1}]
 
 
 def study_of(
@@ -71,7 +71,6 @@ deliberation = partial(study_of, "deliberation", "improve", {"turns": 2, "stop_w
 stag_hunt = partial(study_of, "stag_hunt", "plain", {"rounds": 4})
 GOAL: dict[str, Any] = {"values": "real", "agree_within": 1.5, "validity": "hull"}
 STUDIES: Mapping[str, dict[str, Any]] = {
-    "framings": consensus({"prompt": ["neutral", "adversary", "cooperative", "competitive"]}),
     "goal": consensus({"b": 1, "prompt": ["may_exist", "none_exist"], "vary": FORMATS}, **GOAL),
     "consensus": consensus(
         {"prompt": ["may_exist", "none_exist"], "vary": FORMATS},
@@ -111,8 +110,8 @@ STUDIES: Mapping[str, dict[str, Any]] = {
         justification_chars=4000,
     ),
     "consensus-filtered": consensus(
-        {"b": 1, "byzantine": "random", "vary": {"filter": FILTERS, "filter_told": [False, True]}},
-        {"vary": {"filter": FILTERS[3:], **FORMATS, "rules": ["paper", "published_code"]}},
+        {"b": 1, "byzantine": "random", "vary": {"filter": FILTERS}},
+        {"vary": {"filter": FILTERS[2:], **FORMATS, "rules": ["paper", "published_code"]}},
         {"model": "majority", "b": 1, "byzantine": "random", "vary": {"filter": FILTERS}},
     ),
     "swarms": consensus(
@@ -126,7 +125,7 @@ STUDIES: Mapping[str, dict[str, Any]] = {
         {"vary": {"problems": PROBLEMS, "cot_share": [0, 1], "hears": ["neighbor"]}},
         {"b": 1, "byzantine": ["llm_persuader"], "vary": {"problems": PROBLEMS}},
         {
-            "model": ["solver", "urn", {"name": "solver", "accuracy": 0.4, "conformity": 0.9, "recognize": 0.5}],
+            "model": ["solver", {"name": "solver", "accuracy": 0.4, "conformity": 0.9, "recognize": 0.5}],
             "b": 1,
             "byzantine": ["stubborn"],
             "vary": {"problems": PROBLEMS},
@@ -142,13 +141,9 @@ STUDIES: Mapping[str, dict[str, Any]] = {
     ),
     "deliberation-alone": deliberation({"n": 1}),
     "deliberation-in-turn": deliberation({"b": 1, "vary": {"hears": ["all", "neighbor"], **FORMATS}}, order="in_turn"),
-    "deliberation-records": deliberation(
-        {"model": ["tiny", "follower"], "b": 1, "byzantine": "stubborn", "vary": {"peer_record": ["real", "drawn"]}},
-        earlier=2,
-    ),
     "deliberation-arms": deliberation(
         {"prompt": ["improve", "skeptical"], "vary": {"hears": ["nobody", "another_problem"], **FORMATS}},
-        {"model": ["solver", "urn"], "vary": {"hears": ["nobody", "another_problem"]}},
+        {"model": ["solver"], "vary": {"hears": ["nobody", "another_problem"]}},
         {"b": 1, "byzantine": ["llm_persuader", "stubborn"], "vary": {"hears": ["nobody", "another_problem"]}},
     ),
     "deliberation-apart": deliberation({"b": 1, "byzantine": "stubborn", "vary": {"topology": ["ring"]}}),
@@ -170,10 +165,10 @@ STUDIES: Mapping[str, dict[str, Any]] = {
         rules="published",
     ),
     "stag-hunt-switches": stag_hunt(
-        {"vary": {"rules": ["parley", "published"], "disclosure": ["silent"], "links_told": [True]}},
-        {"vary": {"rules": ["parley", "published"], "disclosure": ["silent"], "nudge": [True]}},
-        {"vary": {"rules": ["parley", "published"], "disclosure": ["explicit"], "hides": ["words"]}},
-        {"vary": {"rules": ["parley", "published"], "disclosure": ["silent"], "payoff_note": [True]}},
+        {"vary": {"rules": ["published"], "disclosure": ["silent"], "links_told": [True]}},
+        {"vary": {"rules": ["published"], "disclosure": ["silent"], "nudge": [True]}},
+        {"vary": {"rules": ["published"], "disclosure": ["explicit"], "hides": ["words+actions"]}},
+        {"vary": {"rules": ["published"], "disclosure": ["silent"], "payoff_note": [True]}},
         topology="ring",
     ),
 }

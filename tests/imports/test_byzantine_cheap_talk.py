@@ -82,7 +82,7 @@ def test_a_reply_that_their_code_could_not_read_is_none_of_ours(tmp_path: Path) 
         replies = read(tmp_path / kept[:1], content).replies
         assert [(each.entry.phase, each.entry.text) for each in replies[2:4]] == [("act", text), ("act_again", text)]
         [checked], none = check(FORMAT.read(tmp_path / kept[:1]))
-        assert (checked.defects, none) == ((), [])
+        assert none == []
         play, _ = played(checked)
         assert (play.outcome.name, play.outcome.metrics["excluded_rounds"]) == ("excluded", 1)
 

@@ -9,21 +9,11 @@ import pytest
 from parley.imports.byzantine_cheap_talk import FORMAT
 from parley.imports.games import CUT_SHORT, MISSING, NO_GAME, PAYOFFS, SEATS, UNASKED
 from parley.imports.import_games import check, played
-from parley.imports.jsonl import FORMAT as JSONL
-from support.records import cheap_talk, reply_lines, write_cheap_talk, write_lines
+from support.records import cheap_talk, write_cheap_talk
 
 pytestmark = pytest.mark.promise("Damage in a game that was played elsewhere is named by kind, file and round.")
 
 GAME = cheap_talk(["ssh", "shh", "hhh"], adversary=3)
-
-
-def swap(content: dict[str, Any]) -> None:
-    first, second, _ = content["metadata"]["agents"]
-    for entry in content["rounds_data"]:
-        decided = entry["full_decisions"]
-        decided["Agent_1"]["model_family"], decided["Agent_2"]["model_family"] = "Qwen", "Mixtral"
-    for key in ("model", "model_family"):
-        first[key], second[key] = second[key], first[key]
 
 
 def in_round(number: int, stage: int, *keys: str, value: Any) -> Callable[[dict[str, Any]], None]:
@@ -53,7 +43,6 @@ DAMAGE: list[tuple[Callable[[dict[str, Any]], object], str, str]] = [
         SEATS,
         "round 2: Agent_1 is org/Qwen-1",
     ),
-    (swap, SEATS, "Agent_1: org/Qwen-1, Agent_2: org/Mixtral-1, Agent_3: org/Llama-1; in most games"),
     (
         in_round(1, 0, "full_decisions", "Agent_9", value={"reasoning": "", "action": None}),
         UNASKED,
@@ -67,43 +56,35 @@ def test_damage_is_named_with_file_and_round(tmp_path: Path) -> None:
         folder = tmp_path / str(number)
         for trial, change in enumerate((None, None, damage), 1):
             write_cheap_talk(folder, trial, GAME, change)
-        games, none = check(FORMAT.read(folder))
-        assert not none
-        assert [each.defects for each in games[:2]] == [(), ()]
+        games, defects = check(FORMAT.read(folder))
+        assert len(games) == 2
         # An agent that is missing is told once, though it is asked twice.
-        [defect] = [defect for defect in games[2].defects if defect.kind == kind]
-        assert defect.file == "trial_03/results.json"
+        [defect] = [defect for defect in defects if defect.kind == kind]
         assert told in defect.text
         # An action that is missing has points that do not follow from it, too.
-        assert {defect.kind for defect in games[2].defects} <= {kind, PAYOFFS}
-
-
-def test_what_the_rules_cannot_play_is_no_game(tmp_path: Path) -> None:
-    lines = [
-        reply_lines(["ss"], key="a", parameters={"rounds": 1, "needed": 3}),
-        reply_lines(["ss"], key="b", game="chess"),
-        reply_lines(["ss"], key="c", links=[["agent_1", "agent_7"]]),
-        reply_lines(["ss"], key="d", parameters={"rounds": 0}),
-    ]
-    games, none = check(JSONL.read(write_lines(tmp_path / "a.jsonl", *lines)))
-    assert not games
-    assert [defect.kind for defect in none] == [NO_GAME] * 4
-    assert "game c: links name agent_7, who plays no part" in none[2].text
+        assert {(defect.kind, defect.file) for defect in defects} <= {
+            (each, "trial_03/results.json") for each in (kind, PAYOFFS)
+        }
 
 
 def test_who_sees_whom_is_played(tmp_path: Path) -> None:
-    settings = {"rounds": 3, "topology": "star", "disclosure": "explicit"}
-    links = [["agent_3", "agent_1"], ["agent_3", "agent_2"]]  # around agent_3, which no network of ours would be
-    lines = reply_lines(["ssh", "sss", "sss"], byzantine="x", parameters=settings, links=links)
-    [found], _ = check(JSONL.read(write_lines(tmp_path / "a.jsonl", lines)))
-    assert not found.defects
+    everyone = [f"Agent_{number}" for number in (1, 2, 3)]
+    around = {"Agent_3": everyone, "Agent_1": ["Agent_3"], "Agent_2": ["Agent_3"]}  # no network of ours would be
+    meta = {"experiment": "byzantine_star", "topology": "star", "visibility_map": around}
+    write_cheap_talk(tmp_path, 1, cheap_talk(["ssh", "hhh"], 3, adversary_is_hub=True, **meta))
+    [found], _ = check(FORMAT.read(tmp_path))
     play, _ = played(found)
-    neighbors = {"agent_1": ["agent_3"], "agent_2": ["agent_3"], "agent_3": ["agent_1", "agent_2"]}
+    neighbors = {"Agent_1": ["Agent_3"], "Agent_2": ["Agent_3"], "Agent_3": ["Agent_1", "Agent_2"]}
     assert play.outcome.trace[0]["neighbors"] == neighbors
-    assert play.outcome.metrics["byzantine_players"] == ["agent_3"]
+    assert play.outcome.metrics["byzantine_players"] == ["Agent_3"]
 
 
-def test_a_game_of_a_few_replies_and_ten_thousand_rounds_is_none(tmp_path: Path) -> None:
-    lines = reply_lines(["ss", "hh"], parameters={"rounds": 10_000})
-    [none] = check(JSONL.read(write_lines(tmp_path / "long.jsonl", lines)))[1]
-    assert (none.kind, "replies are missing" in none.text) == (NO_GAME, True)
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [({"rounds": 0}, "greater than or equal to 1"), ({"rounds": 10_000}, "replies are missing"), ({"agents": []}, "")],
+)
+def test_what_the_rules_cannot_play_is_no_game(tmp_path: Path, change: dict[str, Any], told: str) -> None:
+    write_cheap_talk(tmp_path, 1, GAME, lambda content: content["metadata"].update(change))
+    games, [none] = check(FORMAT.read(tmp_path))
+    assert not games
+    assert (none.kind, told in none.text) == (NO_GAME, True)

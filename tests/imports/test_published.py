@@ -48,8 +48,8 @@ def test_all_published_games_are_imported_and_say_what_their_csvs_say() -> None:
     Path("config").mkdir()
     folder = Path(WHERE) / "results"
     found = import_games("byzantine-cheap-talk", folder, "published-games")
-    assert (found.files, found.games, found.rounds, found.imported, found.conditions) == (446, 446, 2230, 446, 27)
-    assert found.defects == ()
+    assert (found.games, found.rounds, found.conditions) == (446, 2230, 27)
+    assert found.defects == []
     study = load_study(found.study)
     summarize(study)
     files = {s.id: read_summary(s.record(study.name)).provenance["imported"]["file"] for s in study.simulations()}

@@ -1,7 +1,6 @@
 """Imported games are records like others: in tables, report and replay; marked as imported wherever they are shown."""
 
 import shutil
-import sys
 from contextlib import chdir
 from pathlib import Path
 from typing import Any
@@ -13,15 +12,14 @@ import yaml
 from parley import paths
 from parley.analysis.summarize import summarize
 from parley.errors import UsageError
-from parley.imports import games as formats
+from parley.imports.byzantine_cheap_talk import FORMAT
 from parley.imports.import_games import Imported, import_games
 from parley.play.record import read_summary
-from parley.play.replay import replay
 from parley.play.simulate import simulate
 from parley.report.page import report
 from parley.study import Study, load_study
 from support.commands import Parley, one_line_error
-from support.records import cheap_talk, forge, reply_lines, write_cheap_talk, write_lines
+from support.records import cheap_talk, write_cheap_talk
 
 pytestmark = [
     pytest.mark.promise("Imported games are records like others, marked as imported wherever they are shown."),
@@ -52,7 +50,7 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the raw games as they were imported once."""
     folder = tmp_path_factory.mktemp("once")
     with chdir(folder):
-        imported(write_raw(Path("raw")), source="a paper", license_note="CC BY 4.0")
+        imported(write_raw(Path("raw")))
     return folder
 
 
@@ -63,16 +61,9 @@ def study(once: Path, folder: Path) -> Study:
     return load_study(paths.study_file("theirs"))
 
 
-def imported(raw: Path, name: str = "theirs", form: str = "byzantine-cheap-talk", **more: Any) -> Imported:
+def imported(raw: Path, name: str = "theirs") -> Imported:
     Path("config").mkdir(exist_ok=True)
-    return import_games(form, raw, name, **more)
-
-
-def import_lines(lines: list[dict[str, Any]]) -> Path:
-    """Import one game of the plain format, and return its record."""
-    imported(write_lines(Path("a.jsonl"), lines), form="jsonl")
-    [path] = records()
-    return path
+    return import_games("byzantine-cheap-talk", raw, name)
 
 
 def records() -> list[Path]:
@@ -92,17 +83,17 @@ def test_every_game_becomes_the_record_of_a_simulation_with_its_source(study: St
     files = {f"{which}/trial_0{trial}/results.json" for which in ("hard", "soft") for trial in (1, 2, 3)}
     assert {each["file"] for each in told} == files
     about = {(each["source"], each["license"], each["format"]) for each in told}
-    assert about == {("a paper", "CC BY 4.0", "byzantine-cheap-talk")}
-    assert all(len(each["sha256"]) == 64 and each["defects"] == [] for each in told)
+    assert about == {(FORMAT.source, FORMAT.license, "byzantine-cheap-talk")}
+    assert all(len(each["sha256"]) == 64 for each in told)
     text = paths.study_file("theirs").read_text()
-    assert yaml.safe_load(text)["title"] == "Games played elsewhere: a paper"
+    assert yaml.safe_load(text)["title"] == f"Games played elsewhere: {FORMAT.source}"
     assert "/raw" not in text
 
 
 def test_importing_again_changes_nothing_and_other_games_have_other_identities(study: Study) -> None:
     before = read_all()
     elsewhere = Path("raw").rename("elsewhere")
-    imported(elsewhere, source="a paper", license_note="CC BY 4.0")
+    imported(elsewhere)
     assert read_all() == before
     write_cheap_talk(elsewhere / "hard", 4, cheap_talk(["hss", "sss"], 1))
     more = load_study(imported(elsewhere, "more").study)
@@ -153,20 +144,6 @@ def test_tables_and_report_show_them_as_imported_beside_conditions_of_our_own(st
     assert "imported from byzantine-cheap-talk (6 simulations)" in page
 
 
-def test_what_has_prompts_replays_until_its_reply_or_prompt_is_changed(parley: Parley) -> None:
-    path = import_lines(reply_lines(["ssh", "shh"], byzantine="liar"))
-    assert parley("replay", path).out.splitlines()[1].startswith("identical")
-    original = path.read_bytes()
-    for column, before, after in ("text", "Stag", "Hare"), ("user", "act", "acts"):
-
-        def change(rows: list[dict[str, Any]], column: str = column, before: str = before, after: str = after) -> None:
-            rows[4][column] = rows[4][column].replace(before, after)
-
-        path.write_bytes(original)
-        forge(path, change)
-        assert not replay(path).identical, column
-
-
 def test_an_imported_game_is_shown_but_not_played_or_replayed_without_prompts(study: Study, parley: Parley) -> None:
     shown = parley("show", records()[0]).out
     assert "imported: played elsewhere, not by Parley" in " ".join(shown.split())
@@ -177,7 +154,7 @@ def test_an_imported_game_is_shown_but_not_played_or_replayed_without_prompts(st
     assert "`parley import`" in one_line_error(parley("simulate", "theirs", lost), 2)
 
 
-def test_damaged_games_are_listed_counted_and_left_out_or_kept_and_say_so(raw: Path, parley: Parley) -> None:
+def test_damaged_games_are_listed_counted_and_left_out(raw: Path, parley: Parley) -> None:
     Path("config").mkdir()
     write_cheap_talk(raw / "hard", 9, cheap_talk(["ssh", "hhh"], 3), pay)
     Path("raw/copy.d").mkdir()  # one that is there twice is imported once
@@ -187,36 +164,18 @@ def test_damaged_games_are_listed_counted_and_left_out_or_kept_and_say_so(raw: P
     for words in (
         payoffs,
         "twice: 1\n",
-        "8 files, 8 games, 16 rounds, 2 defects",
-        "--keep-damaged",
-        "6 games in 2 cond",
+        "2 damaged games left out",
+        "6 games of 12 rounds in 2 cond",
     ):
         assert words in ran.out
     assert len(records()) == 6
-    Path("config/theirs.yaml").unlink()
-    assert imported(raw, keep_damaged=True).imported == 7
-    [told] = [found for path in records() for found in read_summary(path).provenance["imported"]["defects"]]
-    assert told.startswith(payoffs)
 
 
 def test_what_cannot_be_imported_is_one_line(raw: Path, parley: Parley) -> None:
     rows = [
-        ("chess", "raw", "theirs", "'chess': unknown format; "),
-        ("jsonl", "none", "theirs", "none: no such file or folder"),
-        *(("byzantine-cheap-talk", "raw", name, "a file under config/") for name in ("../theirs", "a/b", "")),
+        ("none", "theirs", "none: no such file or folder"),
+        *(("raw", name, "a file under config/") for name in ("../theirs", "a/b", "")),
     ]
-    for form, path, name, told in rows:
-        assert told in one_line_error(parley("import", form, path, "--name", name), 2), name
+    for path, name, told in rows:
+        assert told in one_line_error(parley("import", "byzantine-cheap-talk", path, "--name", name), 2), name
     assert not Path("config").exists()
-
-
-def test_a_format_of_one_s_own_is_a_plug_in(raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    Path("their_format.py").write_text(
-        "from pathlib import Path\nfrom parley.imports.byzantine_cheap_talk import FORMAT as theirs\n"
-        "class Own:\n    source = license = 'own'\n    def read(self, path: Path):\n        return theirs.read(path)\n"
-        "FORMAT = Own()\n"
-    )
-    monkeypatch.syspath_prepend(str(Path.cwd()))
-    monkeypatch.setattr(formats, "entry_points", lambda group: {"own": "their_format:FORMAT"})
-    assert imported(raw, form="own").imported == 6
-    sys.modules.pop("their_format")

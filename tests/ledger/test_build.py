@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from parley import paths
@@ -18,7 +17,6 @@ from parley.identity import canonical_json
 from parley.ledger.build import build, check_against_records
 from parley.ledger.check import check_chain
 from parley.play.record import read_summary, read_trace
-from parley.play.simulate import simulate
 from parley.study import Study
 from support.playing import CouncilGame, council_sessions, recorded_study
 from support.studies import StudyFactory
@@ -90,12 +88,9 @@ def test_the_same_records_give_the_same_bytes(study: Study) -> None:
 
 
 def test_blocks_beyond_the_limit_are_counted(study: Study, caplog: pytest.LogCaptureFixture) -> None:
-    sizes = build(study)["block_bytes"]
-    for limit in (sizes.max(), sizes.max() - 1):
-        settings = study.content.ledger.model_copy(update={"block_limit": limit})
-        build(replace(study, content=study.content.model_copy(update={"ledger": settings})))
-    [told] = [record.message for record in caplog.records if "block_limit" in record.message]
-    assert told.startswith(f"{(sizes == sizes.max()).sum()} of {len(sizes)} blocks")
+    settings = study.content.ledger.model_copy(update={"block_limit": 1})
+    sizes = build(replace(study, content=study.content.model_copy(update={"ledger": settings})))["block_bytes"]
+    assert f"{len(sizes)} of {len(sizes)} blocks have more than block_limit" in caplog.text
 
 
 def test_a_chain_of_other_words_is_not_that_of_the_records(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +131,7 @@ def test_a_chain_or_records_of_which_some_are_missing_are_found(study: Study) ->
 # The table
 
 
-def test_the_table_has_a_row_per_block_and_counts_messages_over_the_network(study: Study) -> None:
+def test_the_table_has_a_row_per_block(study: Study) -> None:
     build(study)
     table = read_table("small", "ledger")
     lines = paths.ledger("small").read_bytes().splitlines(keepends=True)
@@ -146,35 +141,6 @@ def test_the_table_has_a_row_per_block_and_counts_messages_over_the_network(stud
     for column, key in {"hash": "hash", "utterances": "spoken", "agreed": "agreed"}.items():
         assert list(table[column]) == [block[key] for block in blocks]
     assert {"model", "n", "b", "prompt", "topology", "seed", "session", "agents", "rounds", "id"} <= set(table)
-    four = table[table["n"] == 4]
-    each = four["announce_messages"] / four["utterances"]
-    complete, ring = (four["topology"] == name for name in ("complete", "ring"))
-    # Of four agents: 3 from the speaker; complete: 2 more from each of three; ring: 2, then 1 from each of three.
-    assert (set(each[complete]), set(each[ring])) == ({9.0}, {5.0})
-    assert (four["data_messages"] == 3 * four["utterances"]).all()
-    assert (table["request_messages"] == table["data_messages"]).all()
-    assert set(four.loc[ring, "hops"]) == {2}
-    assert (table["unreached"] == 0).all()
-
-
-def test_node_k_of_the_network_is_the_kth_agent_by_number(
-    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On a path of eleven agents, where an utterance of number k takes as many steps as the further end is away."""
-    study = study_factory({"n": 11, "b": 0}, game="council", parameters={"max_rounds": 1, "topology": "path"})
-    [simulation] = study.simulations()
-    simulate(study, simulation.record("small"), [], 0.0)
-
-    def only(agent: str) -> pd.Series:
-        def told(outcome: Any, trace: Any) -> list[Session]:
-            [session] = council_sessions(outcome, trace)
-            return [replace(session, utterances=tuple(u for u in session.utterances if u.agent == agent))]
-
-        monkeypatch.setattr(CouncilGame.evidence, "sessions", told)
-        return build(study).iloc[0]
-
-    for number in (1, 2, 10, 11):
-        assert only(f"agent_{number}")["hops"] == max(number - 1, 11 - number), number
 
 
 # Settings

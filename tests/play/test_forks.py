@@ -10,7 +10,7 @@ import yaml
 from parley import paths
 from parley.errors import RecordError, UsageError
 from parley.imports.import_games import import_games
-from parley.play.forks import forked_policies
+from parley.play.forks import check_parents, forked_policies
 from parley.play.journal import Journal
 from parley.play.live_fork import play_forks, study_of_record
 from parley.play.record import read_record, read_summary
@@ -23,14 +23,14 @@ from parley.study.recorded import label
 from parley.study.study_file import Change
 from support.answering import SeedPolicy, StandInService, record_with_model
 from support.commands import Parley, one_line_error
-from support.records import forge, reply_lines, write_lines
+from support.records import cheap_talk, forge, write_cheap_talk
 from support.studies import OWN_GAME, StudyFactory, bring
 
 DRAWING = {"model": "random", "n": 4, "b": 1, "byzantine": "random"}
 
 
-def forks_of(record: Path, *changes: str, at: str = "2", repeats: int = 1, anew: bool = True) -> Study:
-    return study_of_record(record, [at], changes, repeats, None, anew)
+def forks_of(record: Path, *changes: str, at: str = "2", repeats: int = 1) -> Study:
+    return study_of_record(record, [at], changes, repeats, None)
 
 
 def study_of_forks(change: Any = "none", game: str = "consensus", **fork: Any) -> Study:
@@ -48,21 +48,19 @@ def record(study_factory: StudyFactory) -> Path:
     return next(study.records(by_shard=True))
 
 
-@pytest.mark.promise("With the sampling seeds of its parent, a fork without a change is its parent, byte for byte.")
 @pytest.mark.parametrize("at", ["1", "1:vote", "3"])
-def test_an_unchanged_fork_with_the_same_seeds_is_its_parent(record: Path, at: str) -> None:
-    [(_, played)] = play_forks(forks_of(record, "none", at=at, anew=False), [], 1.0)
-    assert played.digest == read_summary(record).digest
-    # With seeds of its own it is another game from there on.
+def test_an_unchanged_fork_is_its_parent_up_to_the_point(record: Path, at: str) -> None:
+    recorded = read_record(record)[1]
     [(simulation, other)] = play_forks(forks_of(record, "none", at=at), [], 1.0)
-    assert other.digest != played.digest
+    assert other.digest != read_summary(record).digest
     first = next(x for x in other.exchanges if x.entry.given is None).entry
     before = [x.entry for x in other.exchanges if x.entry.given]
-    assert [entry.text for entry in before] == [x.entry.text for x in played.exchanges[: len(before)]]
+    assert [entry.text for entry in before] == [entry.text for entry in recorded[: len(before)]]
     assert (first.round, first.phase) == (int(at[0]), "vote" if "vote" in at else "propose")
     assert simulation.condition.axes["at"] in (int(at[0]), at.replace(":", "-"))
 
 
+@pytest.mark.promise("With the sampling seeds of its parent, a fork without a change is its parent, byte for byte.")
 def test_a_model_is_asked_for_nothing_that_the_record_has(study_factory: StudyFactory) -> None:
     study = study_factory({"model": "tiny", "n": 3}, parameters={"max_rounds": 3, "stop_threshold": 1})
     [simulation] = study.simulations()
@@ -93,7 +91,6 @@ CHANGES = [
     "say: {seat: honest, value: 7}",
     "swap: {seat: agent_2, to: stubborn}",
     "swap: {seat: byzantine, to: honest}",
-    "prompt: none_exist",
 ]
 
 
@@ -187,9 +184,8 @@ REFUSED: list[tuple[str, str, str]] = [
     ("1", "silnce: byzantine", "did you mean 'silence'"),
     ("1", "silence: agent_9", "unknown agent or role"),
     ("1", "swap: {seat: agent_1, to: majorty}", "did you mean 'majority'"),
-    ("1", "prompt: nobody", "unknown prompt"),
     ("1", "say: {seat: agent_1, value: many}", "cannot say this in round 1, propose"),
-    ("1", "{silence: agent_1, prompt: none_exist}", "is one change"),
+    ("1", "{silence: agent_1, silence_once: agent_1}", "is one change"),
     ("1", "{", "write none"),
 ]
 
@@ -201,13 +197,6 @@ def test_a_change_that_cannot_be_is_refused_in_one_line(
     assert said in one_line_error(parley("fork", record, "--at", at, "--change", change), 2)
 
 
-def test_what_cannot_be_said_at_one_of_the_points_is_refused_before_anything_is_played(record: Path) -> None:
-    says = "say: {seat: agent_1, value: 7}"
-    study_of_record(record, ["1", "2"], [says], 1, None)
-    with pytest.raises(UsageError, match="agent_1 cannot say this in round 2, vote"):
-        study_of_record(record, ["1", "2:vote"], [says], 1, None)
-
-
 def test_replies_that_a_fork_keeps_of_its_phase_are_not_to_be_asked_for(record: Path) -> None:
     anew, kept = (next(forks_of(record, change, at="2:vote").simulations()) for change in ("none", "keep: true"))
     assert anew.parent
@@ -216,30 +205,20 @@ def test_replies_that_a_fork_keeps_of_its_phase_are_not_to_be_asked_for(record: 
 
 
 def test_by_hand_both_ends_are_shown(record: Path, parley: Parley) -> None:
-    same = parley("fork", record, "--at", 1, "--change", "none", "--same-seeds").out
-    assert "the same, byte for byte" in same
-    assert "1 of 1 forks end as the recorded game did" in same
     silenced = parley("fork", record, "--at", 2, "--change", "silence: byzantine").out
     assert "silenced" in silenced
     assert "invalid_json" not in silenced
-    planned = parley("scan", record, "--plan").out
-    assert "replies to ask for" in planned
-    assert "influence" not in planned
-    assert parley("scan", record, "--at", "2:vote", "--repeats", 2, "--json").out.count('"influence"') == 4
+    assert " of 5 forks end as the recorded game did" in silenced
 
 
-def test_a_game_that_others_played_has_forks_of_whoever_is_known(folder: Path) -> None:
-    write_lines(folder / "g.jsonl", reply_lines(["sss", "ssh", "hhh"], seed=7))
-    import_games("jsonl", folder / "g.jsonl", "theirs")
-    [record] = Path("results/theirs").rglob("seed=7.parquet")
+def test_a_game_that_others_played_has_no_forks(folder: Path) -> None:
+    write_cheap_talk(folder / "raw", 1, cheap_talk(["sss", "ssh", "hhh"]))
+    import_games("byzantine-cheap-talk", folder / "raw", "theirs")
+    [record] = Path("results/theirs").rglob("seed=*.parquet")
     with pytest.raises(UsageError, match="was played elsewhere"):
         forks_of(record, "none")
-    [(simulation, played)] = play_forks(forks_of(record, "swap: {seat: all, to: grim_trigger}", at="3"), [], 1.0)
-    # One of them hunted the hare in the second round, and so nobody hunts the stag again.
-    actions = [x.entry.text for x in played.exchanges if (x.entry.round, x.entry.phase) == (3, "act")]
-    assert len(actions) == 3
-    assert all("Hunt Hare" in action for action in actions)
-    assert simulation.seed == 7
+    with pytest.raises(RecordError, match="without its prompts"):
+        check_parents(forks_of(record, "swap: {seat: all, to: grim_trigger}", at="3"))
 
 
 @pytest.mark.promise("A fork of a service's game goes on from its journal; it asks, and verifies, only what follows.")

@@ -17,11 +17,10 @@ from parley.games.deliberation.prompts import CUT
 from parley.games.playing import FIRST_STEP
 from parley.games.registry import GAMES
 from parley.ledger.build import build
-from parley.play.live import _reply_lines
+from parley.play.live import Transcript
 from parley.play.record import read_summary, read_trace, write_record
 from parley.play.replay import replay
 from parley.play.runner import Play, play
-from parley.play.simulate import PhaseLog
 from parley.policies import FAILURE_CLASSES, Ask, Completion
 from parley.policies.reply_text import parse_reply, read_reply
 from parley.report.page import report
@@ -194,9 +193,9 @@ def test_nothing_that_people_read_holds_what_a_hostile_agent_wrote(
         seats = simulation.game().seats
         policies = {seat.name: policy for seat in seats}
         with heard() as lines:
-            played = play(simulation.id, simulation.game(), policies, watchers=[PhaseLog()])
+            played = play(simulation.id, simulation.game(), policies)
         said += lines
-        said += [line for x in played.exchanges for line in _reply_lines(x, True, game.read_texts)]
+        Transcript(said.append, True, game.read_texts).phase_over(played.exchanges)
         record = simulation.record(study.name)
         write_record(record, simulation, played, {})
         assert replay(record).difference is None

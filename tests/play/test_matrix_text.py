@@ -9,6 +9,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from rich.segment import Segment
+from rich.table import Table
 
 from parley.games.evidence import State, Timeline, TimelineCell
 from parley.play.matrix import WatchedGame
@@ -28,7 +29,7 @@ def lines(view: RenderableType, width: int) -> list[list[Segment]]:
     return console.render_lines(view, pad=False)
 
 
-def tables_of(texts: list[str], width: int) -> list[RenderableType]:
+def tables_of(texts: list[str], width: int) -> list[Table]:
     agents = {f"agent_{place}": text for place, text in enumerate(texts)}
     cells = {
         (name, number): TimelineCell("even" if place % 2 else "odd", texts[(place + number) % len(texts)])
@@ -38,7 +39,7 @@ def tables_of(texts: list[str], width: int) -> list[RenderableType]:
     states = [State("even", "even", "#0072B2"), State("odd", "odd", "#F0E442")]
     framed = frozenset(list(agents)[1::2])
     timeline = Timeline(agents, framed, "Byzantine", cells, states, [], {1: texts[0]}, texts[1])
-    return list(_tables(timeline, "round", width))
+    return _tables(timeline, "round", width)
 
 
 def test_cells_stay_in_their_columns_whatever_is_said() -> None:
@@ -82,20 +83,18 @@ def test_a_screen_has_no_more_lines_and_columns_than_the_terminal(study_factory:
         def asking(self, asks: object) -> None:
             super().asking(asks)  # type: ignore[arg-type]
             heading = ["a heading " * 20, "東" * 200]
-            shown.extend((size, live_view(self.see(), heading, size)) for size in sizes)
+            shown.extend((size, live_view(self, heading, size[0])) for size in sizes)
 
     found = Watched(simulation.game())
     policies = {seat.name: RudePolicy(type(game)) for seat in game.seats}
     ended = asyncio.run(play_async(simulation.id, game, policies, watchers=[found])).outcome
-    found.end(ended)
     for (columns, height), view in shown:
         drawn = ["".join(segment.text for segment in line) for line in lines(view, columns)]
         assert max(map(cell_len, drawn)) <= columns
         assert any("agent" in line for line in drawn[:height])  # rich cuts off what is below
     for columns, _ in sizes:
         last = [
-            "".join(each.text for each in line)
-            for line in lines(final_view(found.see(), ["heading"], columns), columns)
+            "".join(each.text for each in line) for line in lines(final_view(found, ["heading"], columns), columns)
         ]
         assert outcome_line(type(game), ended) in " ".join(" ".join(last).split())  # none of it is cut
         assert max(map(cell_len, last)) <= columns

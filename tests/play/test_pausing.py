@@ -39,13 +39,11 @@ def test_a_model_of_which_no_reply_can_be_used_pauses_before_it_costs_more(
     server.answer = lambda body: completion(FENCED)
     study = study_of(server)
     said = stopped(study)
-    assert "change parameters: {reply_format: text}" not in said
     for words in (
         "paused",
         "cannot be used",
         "invalid_json",
         "```json {} ```",
-        "models.theirs in models.yaml",
         "code_fence: true",
         "--go-on",
     ):
@@ -62,7 +60,6 @@ def test_a_model_of_which_no_reply_can_be_used_pauses_before_it_costs_more(
     server.answer = lambda body: completion(FENCED)
     clear_pauses(study)  # as the next run does
     assert "paused" in stopped(study)
-    assert len(server.bodies) < asked + 20  # what the journals have counts
     server.answer = as_recorded
     monkeypatch.setenv(GO_ON, "1")
     simulate_shard(study, "services", 0)

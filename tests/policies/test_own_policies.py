@@ -37,7 +37,7 @@ pytestmark = pytest.mark.promise(
 # Code of the user's own
 
 OWN = """
-import asyncio, os, time; from parley.policies import Completion
+import asyncio; from parley.policies import Completion
 class Echo:
     def __init__(self, value, llm=None):
         self.value, self.llm = value, llm
@@ -60,7 +60,7 @@ class Unprintable(Exception):
         raise self
 FAULTS = {
     "cancels": asyncio.CancelledError(), "base": BaseException("gone"), "unprintable": Unprintable(),
-    "generator": GeneratorExit(), "interrupts": KeyboardInterrupt(), "leaves": SystemExit(0),
+    "generator": GeneratorExit(), "leaves": SystemExit(0),
     "raises": ValueError("oh\\nno"),
     "escapes": type("\\x1b[2J\\nparley: done", (BaseException,), {})("\\x1b[31m\\nparley: done"),
 }
@@ -68,16 +68,7 @@ class Faulty:
     def __init__(self, fault):
         self.fault = fault
     async def answer(self, ask, seed, attempt):
-        while self.fault == "blocks":
-            try:
-                time.sleep(999)
-            except Exception:
-                pass
-        if self.fault == "waits":
-            await asyncio.sleep(999)
-        if self.fault in FAULTS:
-            raise FAULTS[self.fault]
-        os.chdir("/")
+        raise FAULTS[self.fault]
 """
 
 
@@ -140,9 +131,8 @@ def test_what_does_not_change_what_code_means_is_not_in_its_identity() -> None:
     assert len({meaning(code) for code in (rb"x = '\d'", rb"x = '\e'", rb"x = '\d' # is")}) == 2
     for other in (PLAIN.replace("1", "2"), PLAIN.replace("Own", "Owns"), PLAIN.replace("**a", "None: a"), "x = ("):
         assert meaning(other.encode()) != meaning(PLAIN.encode()), other
-    # Docstrings that code may read, or that a service is sent in the schema of a reply.
-    for code in ("class A:\n    'One.'\n    x: int\n", "def f():\n    'One.'\nf.__doc__\n"):
-        assert meaning(code.encode()) != meaning(code.replace("One", "Two").encode())
+    described = b"class A:\n    'One.'\n    x: int\n"  # which a service is sent in the schema of a reply
+    assert meaning(described) != meaning(described.replace(b"One", b"Two"))
 
 
 ASKS_TWICE = """
@@ -208,34 +198,22 @@ def test_a_request_of_which_nobody_knows_what_it_answers_is_refused(
     (folder / f"{own}.py").write_text(f"import asyncio\n{ASKS_TWICE}")
     study = grouped(study_factory, {**HONEST, "policy": f"{own}:Elsewhere"}, parameters={"max_rounds": 1})
     [simulation] = study.simulations()
-    with pytest.raises(UsageError, match=r"asks its model in a thread, .* a thread by asyncio.to_thread"):
+    with pytest.raises(UsageError, match=r"asks its model in a thread; .* by asyncio.to_thread"):
         simulate(study, simulation.record("small"), [engines["tiny"][0]], 5.0)
 
 
-ENDS = {
-    "blocks": "Hang: no answer for 0.2 s; give what it waits for a time-out ({own}.py, line 35)",
-    "waits": "Hang: no answer for 0.2 s; give what it waits for a time-out",
-    "generator": "GeneratorExit ({own}.py, line 41)",
-}
-
-
-@pytest.mark.promise("A hang or an exception of own code fails its game alone; the log names the ask.")
-def test_own_code_that_hangs_or_raises_fails_its_game_alone(
-    study_factory: StudyFactory, own: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("parley.policies.own_code._HANG_SECONDS", 0.2)
-    models = [{"name": f"{own}:Faulty", "fault": fault} for fault in ENDS]
-    study = study_factory({"model": [*models, {"name": f"{own}:Echo", "value": 7}]}, seeds=2)
+@pytest.mark.promise("An exception of own code fails its game alone; the log names the ask.")
+def test_own_code_that_raises_fails_its_game_alone(study_factory: StudyFactory, own: str) -> None:
+    models = [{"name": f"{own}:Faulty", "fault": "generator"}, {"name": f"{own}:Echo", "value": 7}]
+    study = study_factory({"model": models}, seeds=2)
     assert set(study.shards().values()) == {("own_code", 0)}
-    with heard() as said, pytest.raises(UsageError, match="6 of 8 simulations failed, "):
+    with heard() as said, pytest.raises(UsageError, match="2 of 4 simulations failed, "):
         simulate_shard(study, "own_code", 0)
     for simulation in study.simulations():
-        condition = simulation.condition
-        fault = str(condition.axes["model"]).removeprefix("Faulty-fault-")
-        assert simulation.record("small").exists() == (fault not in ENDS)
-        asked = f"{condition.name}/seed={simulation.seed}: {own}:Faulty: round 1, propose, agent_"
-        named = ENDS.get(fault, "").format(own=own)
-        assert any(line.startswith(asked) and line.endswith(named) for line in said) == (fault in ENDS)
+        fails = "Faulty" in str(simulation.condition.axes["model"])
+        assert simulation.record("small").exists() != fails
+        asked = f"{simulation.condition.name}/seed={simulation.seed}: {own}:Faulty: round 1, propose, agent_"
+        assert any(line.startswith(asked) and f"GeneratorExit ({own}.py, line " in line for line in said) == fails
 
 
 def test_a_source_that_changed_since_the_study_was_read_is_not_played(
@@ -248,7 +226,7 @@ def test_a_source_that_changed_since_the_study_was_read_is_not_played(
 
 def test_own_code_that_does_not_work_is_one_line(study_factory: StudyFactory, own: str) -> None:
     for attribute, words in [
-        ("Missing", f": {own} has no Missing"),
+        ("Missing", ": its module has no Missing"),
         ("broken", f": cannot be made: RuntimeError: no such thing ({own}.py, line 17)"),
         ("Wrong", "answered with str; return a parley.policies.Completion"),
     ]:
@@ -260,11 +238,9 @@ def test_own_code_that_does_not_work_is_one_line(study_factory: StudyFactory, ow
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        ("moves", "OSError: it changed the working directory"),
         ("cancels", "CancelledError"),
         ("base", "BaseException: gone"),
         ("generator", "GeneratorExit"),
-        ("interrupts", "KeyboardInterrupt"),
         ("leaves", "SystemExit: 0"),
         ("raises", "ValueError: oh no (own_"),
         ("unprintable", "Unprintable: an error that cannot be printed"),
@@ -274,13 +250,11 @@ def test_own_code_that_does_not_work_is_one_line(study_factory: StudyFactory, ow
 def test_whatever_own_code_raises_is_one_line(study_factory: StudyFactory, own: str, fault: str, words: str) -> None:
     study = study_factory({"model": {"name": f"{own}:Faulty", "fault": fault}})
     [simulation] = study.simulations()
-    here = Path.cwd()
     with pytest.raises(ParleyError) as caught:
         simulate(study, simulation.record("small"), [], 1.0)
     assert str(caught.value).startswith(f"{own}:Faulty: round 1, propose, agent_1: {words}")
     assert str(caught.value).isprintable()
     assert isinstance(caught.value, EngineError if fault == "leaves" else UsageError)  # not the status that it chose
-    assert Path.cwd() == here
     assert not simulation.record("small").exists()
 
 
@@ -344,11 +318,10 @@ def test_no_library_is_looked_for_beside_a_study_that_is_run() -> None:
 
 
 def test_own_code_finds_what_lies_beside_it(study_factory: StudyFactory, own: str, folder: Path) -> None:
-    for package in ("parts", "scipy"):  # without __init__.py, as Python takes them where no other has the name
-        (folder / package).mkdir()
-        (folder / package / "size.py").write_text("IS_OWN = True")
-    (folder / "pytz.py").write_text("from parts.size import IS_OWN\nimport scipy.stats")
-    (folder / f"{own}.py").write_text(f"{OWN}\nimport pytz\nassert pytz.IS_OWN\n")
+    (folder / "parts").mkdir()
+    (folder / "parts" / "size.py").write_text("IS_OWN = True")
+    (folder / "pytz.py").write_text("from .parts.size import IS_OWN\nimport scipy.stats")
+    (folder / f"{own}.py").write_text(f"{OWN}\nfrom . import pytz\nassert pytz.IS_OWN\n")
     study = study_factory({"model": {"name": f"{own}:Echo", "value": 7}})
     play_all(study)
     assert "pytz" not in sys.modules or sys.modules["pytz"].__file__ != str(folder / "pytz.py")
@@ -371,7 +344,7 @@ def test_studies_of_one_process_have_each_the_code_beside_it_and_what_that_impor
     for vote in ("stop", "continue"):
         Path(vote).mkdir()
         Path(vote, "helper.py").write_text(f"VOTE = {vote!r}\n")
-        Path(vote, "own.py").write_text(OWN.replace('"stop"}\'', '"%s"}\' % __import__("helper").VOTE'))
+        Path(vote, "own.py").write_text(OWN.replace('"stop"}\'', '"%s"}\' % helper.VOTE') + "from . import helper\n")
         grid = {"model": {"name": "own:Echo", "value": 7}, "n": 3, "prompt": "may_exist"}
         content = {"game": "consensus", "parameters": {"max_rounds": 2}, "grids": [grid]}
         Path(vote, "small.yaml").write_text(yaml.safe_dump(content))

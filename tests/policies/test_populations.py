@@ -137,5 +137,5 @@ def test_a_missing_or_unwanted_engine_is_named(study_factory: StudyFactory, engi
         simulate(mixed, record, [tiny], 5.0)
     with pytest.raises(UsageError, match=r"endpoint\.json: serves other, not tiny"):
         engine_places(alone.conditions[0].entries, [tiny, other])
-    with pytest.raises(UsageError, match="serves tiny, not anything that plays here"):
+    with pytest.raises(UsageError, match="serves tiny, not what needs no endpoint file"):
         engine_places(study_factory(name="rules").conditions[0].entries, [tiny])

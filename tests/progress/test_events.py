@@ -15,8 +15,8 @@ from parley.errors import ParleyError
 from parley.play.record import peek_summary
 from parley.play.runner import Exchange
 from parley.play.simulate import simulate, simulate_shard
-from parley.progress.events import note_server_line, watched_play, working
-from parley.progress.state import PLAY, SERVE, ProcessState, ProcessStates
+from parley.progress.events import watched_play, working
+from parley.progress.state import PLAY, ProcessState, ProcessStates
 from parley.study.condition import SCRIPTED
 from parley.text import waiting
 from support.answering import SERVED, VARIABLE, StandInService, as_recorded
@@ -81,11 +81,11 @@ def test_a_process_without_events_touches_its_file(monkeypatch: pytest.MonkeyPat
 
 def test_what_is_no_event_says_nothing() -> None:
     path = write_events(FOLDER, "tables")
-    lines = ("", "{", "[]", "null", "\xff", '{"event": "reply"}', '{"event": "loaded", "at": {}}', '{"event": "new"}')
+    lines = ("", "{", "[]", "null", "\xff", '{"event": "reply"}', '{"event": "ended", "at": {}}', '{"event": "new"}')
     with path.open("a") as file:
         file.write("".join(f"{line}\n" for line in lines))
         file.write('{"event": "warned", "at": 1.0, "text": "known"}\n')
-    assert (last_state().warnings, last_state().loaded) == (["known"], None)
+    assert last_state().warnings == ["known"]
     os.mkfifo(FOLDER / "e.jsonl")
     (FOLDER / "f.jsonl").write_text("\n".join(lines))
     assert [state.stage for state in ProcessStates(FOLDER).look(time.time()) if state.alive] == ["tables"]
@@ -119,14 +119,14 @@ def test_a_reply_is_told_once_and_that_of_a_journal_not_again(
         play()
     failed = last_state()
     assert "401" in failed.games[str(record)].error
-    assert 0 < failed.played[str(record.parent)].replies <= 4
+    assert 0 < failed.number_of_replies <= 4
     server.answer = as_recorded
     play()
-    told = [state.played[str(record.parent)] for state in ProcessStates(FOLDER).look(time.time())]
+    told = ProcessStates(FOLDER).look(time.time())
     made = peek_summary(record).telemetry
-    assert [played.games for played in told] == [0, 1]
-    assert sum(played.replies for played in told) == made["calls"]
-    assert sum(played.unusable for played in told) == made["failed_replies"]
+    assert [state.played[str(record.parent)].games for state in told] == [0, 1]
+    assert sum(state.number_of_replies for state in told) == made["calls"]
+    assert sum(state.unusable for state in told) == made["failed_replies"]
 
 
 def test_of_scripted_agents_is_told_only_that_they_play(study_factory: StudyFactory) -> None:
@@ -134,7 +134,7 @@ def test_of_scripted_agents_is_told_only_that_they_play(study_factory: StudyFact
     with working(FOLDER, PLAY) as events:
         simulate_shard(study, SCRIPTED, 0, playing=partial(watched_play, events, study.name))
     [played] = last_state().played.values()
-    assert (played.games, played.replies, last_state().games) == (3, 0, {})
+    assert (played.games, last_state().number_of_replies, last_state().games) == (3, 0, {})
 
 
 def test_what_a_simulation_waits_for_is_told_until_it_fails(study_factory: StudyFactory) -> None:
@@ -162,14 +162,3 @@ def test_what_a_simulation_waits_for_is_told_until_it_fails(study_factory: Study
     state = last_state()
     assert (state.games[record].waits_for, state.games[record].error) == ("", "gone")
     assert state.warnings == ["a warning"]
-
-
-def test_that_vllm_has_loaded_a_model_is_noted() -> None:
-    with working(FOLDER, SERVE) as events:
-        for line, loaded in (
-            ("INFO 11-22 20:00:00 [loggers.py:1] loading\n", False),
-            ("INFO: Application startup complete.\n", True),
-        ):
-            note_server_line(events, line)
-            events._write()
-            assert (last_state().loaded is not None) == loaded

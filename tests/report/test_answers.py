@@ -44,7 +44,6 @@ ROW = {
     **{"answer": "differs", "all_from": 0.8, "all_to": 0.64},
     **{"low_from": 0.67, "high_from": 0.89, "low_to": 0.5, "high_to": 0.76},
 }
-SIDES = {"axis": "n, prompt", "from": "n=7, prompt=a", "to": "n=3, prompt=b"}
 WITHIN = {"what": "premature_stop -> valid_consensus", "axis": "", "from": "", "to": ""}
 PROMPTS = {"prompt": ["none_exist", "may_exist"]}
 
@@ -80,27 +79,19 @@ def test_numbers_and_shares_are_higher_or_lower_and_sentences_are_quoted() -> No
     assert "is 16 points [4, 28] lower" in told(StagHuntGame, kind="quantity", what="stag_share")
 
 
-def test_two_outcomes_and_two_sides_are_told_from_each_other() -> None:
+def test_two_outcomes_are_told_from_each_other() -> None:
     assert told(**WITHIN) == "“valid consensus” holds 16 points [4, 28] less often than “premature stop” (80% → 64%)"
-    text = told(**WITHIN | SIDES)
-    assert "“valid consensus” with n=3, prompt=b holds 16 points" in text
-    assert "less often than “premature stop” with n=7, prompt=a (80% → 64%)" in text
 
 
 # The questions of a study
 
 
-def test_questions_of_two_outcomes_of_a_game_and_of_two_sides_say_what_their_pairs_are() -> None:
-    sides = {"first": {"n": 3, "prompt": "none_exist"}, "second": {"n": 4, "prompt": "may_exist"}}
-    compare = {name: {"where": where} for name, where in sides.items()}
+def test_questions_say_what_their_pairs_are() -> None:
     outcomes = {"outcomes": ["premature_stop", "valid_consensus"], "over": ["n", "prompt"]}
-    questions = [
-        {"name": "within", **outcomes, "smallest": 0.15},
-        {"name": "between", "outcome": "valid_consensus", "compare": compare, "smallest": 0.15},
-    ]
+    asked = {"outcome": "valid_consensus", "compare": "prompt", "over": "n"}
+    questions = [{"name": "within", **outcomes, "smallest": 0.15}, {"name": "between", **asked, "smallest": 0.15}]
     study = study_of({**PROMPTS, "n": [3, 4]}, seeds=2, questions=questions)
-    between = {"question": "between", "axis": "n, prompt", "from": "n=3, prompt=none_exist"}
-    rows = [ROW | WITHIN | {"question": "within"}, ROW | between | {"to": "n=4, prompt=may_exist"}]
+    rows = [ROW | WITHIN | {"question": "within"}, ROW | {"question": "between"}]
     assert [row["size"] for row in answers(study, rows)] == ["50 pairs", "50 pairs of games with the same seed"]
 
 

@@ -111,7 +111,7 @@ def test_the_page_says_whether_questions_were_frozen_before_their_games_and_what
     text = Page(report(other).read_text()).words
     assert "CHANGED since it was frozen: exploratory." in text
     assert "WARNING: not as it was frozen" in text
-    assert "CHANGED since it was frozen: questions changed: prompt" in text
+    assert "CHANGED since it was frozen: 1 question changed: prompt" in text
 
 
 # Seeds that were played again

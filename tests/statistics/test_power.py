@@ -53,7 +53,7 @@ def test_power_is_the_sum_over_all_tables_of_the_test_that_is_used() -> None:
 
 def test_the_papers_prompt_effect_is_found_in_less_than_half_of_cases() -> None:
     assert power_of_rates(50, PROMPT, 0.05) == pytest.approx(0.419, abs=0.001)  # one condition of paper.yaml
-    assert pairs_needed(lambda pairs: power_of_rates(pairs, PROMPT, 0.05), 0.8) == 130
+    assert pairs_needed(lambda pairs: power_of_rates(pairs, PROMPT, 0.05)) == 130
 
 
 def test_what_is_correlated_is_found_sooner() -> None:
@@ -88,10 +88,10 @@ def test_shares_are_drawn_for_the_test_that_has_a_p_where_all_pairs_are_alike() 
 
 
 def test_seeds_are_those_from_which_on_the_power_stays() -> None:
-    assert pairs_needed(lambda pairs: pairs / 100, 0.8) == 80
-    assert pairs_needed(lambda pairs: pairs / 100, 0.8, step=6) == 84
-    assert pairs_needed(lambda pairs: 0.79 if pairs == 83 else pairs / 100, 0.8) == 84
-    assert pairs_needed(lambda pairs: 0.5, 0.8, most=1000) is None
+    assert pairs_needed(lambda pairs: pairs / 100) == 80
+    assert pairs_needed(lambda pairs: pairs / 100, step=6) == 84
+    assert pairs_needed(lambda pairs: 0.79 if pairs == 83 else pairs / 100) == 84
+    assert pairs_needed(lambda pairs: 0.5, most=1000) is None
 
 
 def test_the_smallest_difference_has_the_power() -> None:

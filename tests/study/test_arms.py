@@ -68,7 +68,7 @@ def test_how_arms_are_written(study_factory: StudyFactory) -> None:
         ({}, {"compare_with": ["placebo", "placebo"]}, "duplicate"),
         ({"b": 1, "byzantine": "stubborn"}, {"compare_with": ["placebo"]}, "remove this key"),
         ({}, {"compare_with": ["placebo"], "parameters": {"problems": "policies"}}, "remove this key"),
-        ({}, {"compare_with": ["placebo"], "parameters": {"talk": 1, "turns": 1}}, "no talk"),
+        ({}, {"compare_with": ["placebo"], "parameters": {"talk": 1, "turns": 1}}, "without talk"),
         ({"vary": {"hears": ["all", "neighbor"]}}, {"compare_with": ["placebo"]}, "are the same games"),
         ({"n": [3, 5]}, {"compare_with": {"independent": 8}}, "are the same games"),
     ],

@@ -73,7 +73,6 @@ def test_every_stage_refuses_a_study_that_changed(study_factory: StudyFactory) -
     study = study_factory(seeds=1)
     plan, record = plan_of(study), str(next(study.simulations()).record("small"))
     study_factory(seeds=2)
-    changed = Path("small.yaml").read_text()
     for command in (
         ["simulate", "small.yaml", record],
         ["simulate-shard", "small.yaml", "0"],
@@ -82,9 +81,7 @@ def test_every_stage_refuses_a_study_that_changed(study_factory: StudyFactory) -
         ["report", "small.yaml"],
         ["ledger", "build", "small.yaml"],
     ):
-        for text, told in ((changed, "changed while it ran"), ("game: [", "(the study changed during the run")):
-            Path("small.yaml").write_text(text)  # the second is saved in the middle of a word
-            found = CliRunner().invoke(commands, [*command, "--plan", plan])
-            assert isinstance(found.exception, ParleyError), command
-            assert told in str(found.exception), command
+        found = CliRunner().invoke(commands, [*command, "--plan", plan])
+        assert isinstance(found.exception, ParleyError), command
+        assert "changed while it ran" in str(found.exception), command
     assert not Path("results").exists()

@@ -71,9 +71,7 @@ def test_along_b_other_agents_are_as_many_where_n_grows_with_b(study_factory: St
 
 def test_adversaries_beside_games_without_any_are_chosen_as_the_error_says(study_factory: StudyFactory) -> None:
     question = {**ASKED, "compare": "byzantine"}
-    with pytest.raises(
-        UsageError, match=r"in byzantine alone \(none, silent\), but in b too; .* values: \[silent, random\]$"
-    ):
+    with pytest.raises(UsageError, match=r"in byzantine alone \(none, silent\); give two that do under values"):
         study_factory(ATTACKED, questions=[question])
     study = study_factory(ATTACKED, questions=[{**question, "values": ["silent", "random"]}])
     assert [pair[0].axes["b"] for pair in study.comparisons[0].strata] == [2]
@@ -99,14 +97,10 @@ def test_a_question_that_nothing_answers_is_refused_with_its_key(study_factory: 
         refused(asked, r"small\.yaml: questions\[0\]", *names)
     with pytest.raises(UsageError, match="no seed in common"):
         study_factory({"seeds": [0, 1]}, {"prompt": "none_exist", "seeds": [2, 3]}, questions=[ASKED])
-    with pytest.raises(UsageError, match=r"in prompt alone \(may_exist, none_exist\), but in n too"):
+    with pytest.raises(UsageError, match=r"in prompt alone \(may_exist, none_exist\)"):
         study_factory({"n": 4}, {"n": 6, "prompt": "none_exist"}, questions=[ASKED])
 
 
-def test_a_question_and_its_name_are_given_once(study_factory: StudyFactory) -> None:
+def test_a_name_of_a_question_is_given_once(study_factory: StudyFactory) -> None:
     with pytest.raises(UsageError, match=r"questions: .*'prompt' is repeated"):
         study_factory(GRID, questions=[POOLED] * 2)
-    for same in (POOLED, {**ASKED, "over": ["n", "model"]}):
-        with pytest.raises(UsageError, match=r"questions: .*'again' asks the same as 'prompt'; remove one"):
-            study_factory(GRID, questions=[POOLED, {**same, "name": "again"}])
-    study_factory(GRID, questions=[POOLED, {**POOLED, "name": "again", "outcome": "no_consensus"}])

@@ -2,7 +2,6 @@
 
 import pytest
 
-from parley.errors import UsageError
 from parley.identity import request_seed
 from parley.study.condition import Simulation
 from support.studies import StudyFactory
@@ -10,7 +9,6 @@ from support.studies import StudyFactory
 pytestmark = pytest.mark.promise("Repeats deal the same and sample anew.")
 
 GRID = {"model": "random", "n": 3}
-GREEDY = {phase: {"temperature": 0, "max_tokens": 50} for phase in ("propose", "vote")}
 
 
 def test_the_first_repeat_is_what_a_study_without_repeats_plays(study_factory: StudyFactory) -> None:
@@ -28,11 +26,3 @@ def test_a_repeat_is_dealt_the_same_and_samples_anew(study_factory: StudyFactory
     assert [seat.name for seat in first.game().seats] == [seat.name for seat in second.game().seats]
     assert first.game().rng.random() == second.game().rng.random()
     assert request_seed(first.id, 1, "vote", "agent_1", 0) != request_seed(second.id, 1, "vote", "agent_1", 0)
-
-
-def test_repeats_without_sampling_are_refused(study_factory: StudyFactory) -> None:
-    grid = {"model": "tiny"}
-    assert len(study_factory(grid, repeats=2).conditions) == 2
-    assert len(study_factory(grid, parameters=GREEDY).conditions) == 1
-    with pytest.raises(UsageError, match=r"repeats: 2: model=tiny/.* temperature 0"):
-        study_factory(grid, repeats=2, parameters=GREEDY)

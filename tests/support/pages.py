@@ -207,9 +207,8 @@ def _game(columns: Mapping[str, Any], place: int, liars: int, texts: _Texts) -> 
         "results": {str(ROUNDS[-1]): "stop"},
         "results_label": "vote",
         "framed_label": "liars",
-        # Agent 2 of seed 1 did not hear something hostile, and heard another value of agent 4.
-        "unheard": [[1, 2, [[texts.number(HOSTILE), None], [texts.number("agent_4: 9"), texts.number("20")]]]]
-        * (seed == 1),
+        # Agent 2 of seed 1 did not hear something hostile, nor agent 4.
+        "unheard": [[1, 2, [texts.number(HOSTILE), texts.number("agent_4: 9")]]] * (seed == 1),
         "attempts": attempts,
     }
 
@@ -291,8 +290,7 @@ def games_of(content: Json) -> list[Json]:
             (names[agent], number): (state, text(said), marks) for agent, number, state, said, marks in game["cells"]
         }
         game["unheard"] = {
-            (names[agent], number): [tuple(text(part) or "" for part in pair) for pair in pairs]
-            for agent, number, pairs in game["unheard"]
+            (names[agent], number): [text(each) for each in said] for agent, number, said in game["unheard"]
         }
         rows = [dict(zip(ATTEMPT, row, strict=True)) for row in game["attempts"]]
         for row in rows:

@@ -15,9 +15,10 @@ import pyarrow.parquet as pq
 from parley import paths
 from parley.games.evidence import Session, Utterance
 from parley.identity import machine
-from parley.ledger.block import GENESIS, SignedUtterance, block_hash, make_block, sign_session, utterances_root
+from parley.ledger.block import GENESIS, block_hash, make_block, utterances_root
 from parley.ledger.check import ChainChecker, block_line, head_line
 from parley.play import record
+from parley.play.parquet import write_parquet
 from support.playing import ACTIONS
 
 Rows = Callable[[list[dict[str, Any]]], Any]
@@ -41,11 +42,12 @@ def forge(path: Path, rows: Rows | None = None, meta: Meta | None = None, trace:
 
 
 def edit(path: Path, rows: Rows) -> Path:
-    """Change the rows of a record with another program, which keeps the metadata as it is."""
+    """Change the rows of a record, and keep the metadata as it is."""
     table = pq.read_table(path, partitioning=None)
     found = table.to_pylist()
     rows(found)
-    pq.write_table(pa.Table.from_pylist(found, schema=table.schema), path)
+    changed = pa.Table.from_pylist(found, schema=table.schema.remove_metadata())
+    path.write_bytes(write_parquet(changed, lambda pages: table.schema.metadata))
     return path
 
 
@@ -55,7 +57,7 @@ def with_metadata(path: Path, key: bytes, text: bytes | None, name: str = "rewri
     metadata = {at: value for at, value in {**table.schema.metadata, key: text}.items() if value is not None}
     metadata[record.CHECK_KEY] = record.checksum(metadata)
     other = path.with_name(f"{name}.parquet")
-    pq.write_table(table.replace_schema_metadata(metadata), other, compression="zstd", write_page_checksum=True)
+    other.write_bytes(write_parquet(table, lambda pages: metadata))
     return other
 
 
@@ -120,34 +122,6 @@ def write_cheap_talk(folder: Path, trial: int, content: Mapping[str, Any], chang
     return file
 
 
-def reply_lines(rounds: Sequence[str], key: str = "one", **of_game: Any) -> list[dict[str, Any]]:
-    """Return the lines of a game in the plain format; the last agent is Byzantine where `byzantine` is given."""
-    lines: list[dict[str, Any]] = []
-    for number, letters in enumerate(rounds, 1):
-        for phase in ("signal", "act"):
-            for place, letter in enumerate(letters):
-                said = {"word": "stag"} if phase == "signal" else {"action": ACTIONS[letter]}
-                line: dict[str, Any] = {
-                    **{"id": key, "round": number, "phase": phase, "agent": f"agent_{place + 1}"},
-                    "text": json.dumps({"reasoning": "so", **said}),
-                    **{"system": "You hunt.", "user": f"Round {number}: {phase}?"},
-                    **({"points": payoffs(letters)[place]} if phase == "act" else {}),
-                }
-                if number == 1 and phase == "signal":
-                    line |= {"player": f"model-{place + 1}", "model": f"org/model-{place + 1}"}
-                    if "byzantine" in of_game and place == len(letters) - 1:
-                        line["role"] = "byzantine"
-                lines.append(line)
-    lines[0] |= {"parameters": {"rounds": len(rounds)}, **of_game}
-    return lines
-
-
-def write_lines(file: Path, *games: Sequence[Mapping[str, Any]]) -> Path:
-    """Write games into a file of the plain format."""
-    file.write_text("".join(f"{json.dumps(line)}\n" for game in games for line in game), encoding="utf-8")
-    return file
-
-
 # Chains of sessions that tests make up, and what an attacker can do to them
 
 
@@ -179,7 +153,7 @@ def chain(*simulations: Sequence[Session]) -> list[bytes]:
     previous = GENESIS
     for simulation, sessions in zip(SIMULATIONS, simulations, strict=False):
         for number, one in enumerate(sessions):
-            block = make_block(sign_session(GAME, simulation, number, one), len(lines), previous)
+            block = make_block(GAME, simulation, number, one, len(lines), previous)
             previous = block["hash"]
             lines.append(block_line(block))
     return lines
@@ -219,8 +193,7 @@ def forged(lines: Sequence[bytes], height: int, change: Callable[[Block], object
     for number, block in enumerate(blocks[height:], height):
         if number:
             block["previous"] = blocks[number - 1]["hash"]
-        utterances = [SignedUtterance.model_construct(**said) for said in block["utterances"]]
-        block["merkle_root"] = utterances_root(block["simulation"], block["session"], utterances)
+        block["merkle_root"] = utterances_root(block["simulation"], block["session"], block["utterances"])
         block["hash"] = block_hash(block)
     return [*map(block_line, blocks)]
 

@@ -69,11 +69,13 @@ def made(server: StandInService, folder: Path, parley: Parley, monkeypatch: pyte
     with Journal(paths.journal(record), study.find(record).id):
         pass
     paused = paths.paused("small", "theirs")
-    former = paths.pruned("small") / "20200101T000000Z" / "journals" / "seed=0.jsonl"
     event = paths.processes(paths.results("small")) / "0-1.jsonl"
-    for path in (paused.with_suffix(".count"), former, event):
+    for path in (paused.with_suffix(".count"), event):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("a")
+    former = paths.journal(record).parent.with_name(f"spec={'0' * 8}") / "seed=0.jsonl"
+    former.parent.mkdir()
+    former.touch()
     MINE.parent.mkdir()
     MINE.write_text("mine")
     return study

@@ -105,7 +105,6 @@ def test_the_first_server_of_a_shard_has_all_cores_and_its_own_environment(study
     jobs = jobs_of(study)
     first, second = (shard_wildcards("big+tiny", model=model) for model in ("big", "tiny"))
     assert [jobs.server_threads(wildcards) for wildcards in (first, second)] == [8, 0]
-    assert [jobs.server_gpus(wildcards) for wildcards in (first, second)] == [2, 0]
     assert [jobs.server_environment(wildcards) for wildcards in (first, second)] == ["cuda.yaml", "cpu.yaml"]
 
 

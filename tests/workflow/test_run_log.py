@@ -116,15 +116,6 @@ def test_a_failed_group_is_told_once_with_logs_that_say_an_error(study_factory: 
     assert "simulate failed" not in said
 
 
-def test_of_many_failures_ten_are_told_and_the_others_counted(study_factory: StudyFactory, shown: Shown) -> None:
-    log = begun(study_factory)
-    for number in range(12):
-        fail(log, jobid=number)
-    said = shown(log)
-    assert said.count("simulate failed (job") == 10
-    assert "\nand 2 more failures\n" in said
-
-
 # The end of what Snakemake writes into the log of a job, whatever made it fail.
 PAGES = """Error in rule simulate:
     log: job.log (check log file(s) for error details)

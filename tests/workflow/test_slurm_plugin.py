@@ -83,17 +83,13 @@ def executor(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Executor:
 CYCLES: dict[str, tuple[list[tuple[Answer, Answer]], str]] = {
     "canceled": ([({"7": R}, {"7": R}), ({}, {"7": "CANCELLED by 1000"})], "error"),
     "preempted for good": ([({"7": "PREEMPTED"}, {"7": "PREEMPTED"})], "error"),
-    "preempted, and forgotten by the queue": ([({}, {"7": "PREEMPTED"})], "error"),
     "preempted, and queued again": ([*[({"7": P}, {"7": "PREEMPTED"})] * 9, ({"7": C}, {"7": C})], "success"),
     "its node died, and it is queued again": ([*[({"7": P}, {"7": "NODE_FAIL"})] * 9, ({}, {"7": C})], "success"),
-    "its node died, and it is not": ([({}, {"7": "NODE_FAIL"})], "error"),
     "nobody answers for a while": ([({"7": R}, {"7": R}), *[(None, None)] * 9, ({}, {"7": C})], "success"),
     "the controller restarts": ([(None, {"7": R}), *[(None, {"7": "PREEMPTED"})] * 9, ({"7": C}, {})], "success"),
     "accounting is away": ([*[({"7": R}, None)] * 9, ({"7": C}, None)], "success"),
-    "accounting is away, and the queue forgets": ([({}, {}), *[({}, None)] * 9, ({}, {"7": C})], "success"),
     "accounting is late": ([({"7": R}, {}), ({}, {"7": R}), ({}, {"7": R}), ({}, {"7": "TIMEOUT"})], "error"),
     "gone, and the accounting never saw its end": ([({"7": R}, {}), *[({}, {"7": R})] * 4], "error"),
-    "gone, without accounting": ([({"7": R}, None), *[({}, None)] * 4], "error"),
 }
 
 

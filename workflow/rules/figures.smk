@@ -10,11 +10,7 @@ rule figures:
         pages=str(paths.figure_list("{study}")),
         png=[str(paths.figure("{study}", f.name, ".png")) for f in STUDY.figures],
         pdf=[str(paths.figure("{study}", f.name, ".pdf")) for f in STUDY.figures],
-        svg=report(
-            [str(paths.figure("{study}", f.name, ".svg")) for f in STUDY.figures],
-            caption="../report/figures.rst",
-            category="Figures",
-        ),
+        svg=[str(paths.figure("{study}", f.name, ".svg")) for f in STUDY.figures],
     log:
         str(paths.log("{study}", "figures")),
     benchmark:

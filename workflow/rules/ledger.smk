@@ -9,11 +9,7 @@ if STUDY.game.evidence.keeps_ledger:
             chain=str(paths.ledger("{study}")),
             head=str(paths.ledger_head(paths.ledger("{study}"))),
             parquet=str(paths.table("{study}", "ledger", ".parquet")),
-            csv=report(
-                str(paths.table("{study}", "ledger", ".csv")),
-                caption="../report/ledger.rst",
-                category="Tables",
-            ),
+            csv=str(paths.table("{study}", "ledger", ".csv")),
         log:
             str(paths.log("{study}", "ledger")),
         benchmark:

@@ -5,21 +5,7 @@ rule summarize:
     output:
         stamp=str(paths.stamp("{study}", "tables", STUDY.plan)),
         parquet=[str(paths.table("{study}", name, ".parquet")) for name in table_names()],
-        simulations=report(
-            str(paths.table("{study}", "simulations", ".csv")),
-            caption="../report/simulations.rst",
-            category="Tables",
-        ),
-        conditions=report(
-            str(paths.table("{study}", "conditions", ".csv")),
-            caption="../report/conditions.rst",
-            category="Tables",
-        ),
-        others=[
-            str(paths.table("{study}", name, ".csv"))
-            for name in table_names()
-            if name not in ("simulations", "conditions")
-        ],
+        csv=[str(paths.table("{study}", name, ".csv")) for name in table_names()],
         metrics=[str(paths.metric("{study}", c.name)) for c in STUDY.shown.conditions],
     log:
         str(paths.log("{study}", "summarize")),

@@ -14,7 +14,6 @@ from parley.games.evidence import OutcomeClass
 from parley.play.degenerate import ASKED, DEGENERATE_CLASSES, MEANINGS, WARN_FROM
 from parley.policies import FAILURE_CLASSES
 from parley.statistics.stats import censored_median, wilson_interval
-from parley.statistics.survival import median_interval
 from parley.study import Study
 from parley.study.condition import axes_text
 
@@ -69,9 +68,8 @@ def condition_table(
             rate = (count, count / n, *wilson_interval(count, n))
             values_of = (pd.NA, math.nan, math.nan, math.nan) if outcome.name in never else rate
             row |= {f"{outcome.name}_{part}": v for part, v in zip(_PARTS, values_of, strict=True)}
-        rounds, ended = group["rounds"], group["finished_early"].astype(bool)
-        row["median_rounds"] = censored_median(rounds.to_list(), ended.to_list())
-        row["median_rounds_low"], row["median_rounds_high"] = median_interval(rounds, ended)
+        ended = group["finished_early"].astype(bool)
+        row["median_rounds"] = censored_median(group["rounds"].to_list(), ended.to_list())
         row |= {f"mean_{name}": group[name].mean() for name in ("calls", "prompt_tokens", "completion_tokens")}
         row |= {name: int(group[name].sum()) for name in ("failed_replies", *FAILURE_CLASSES)}
         row["failed_reply_rate"] = row["failed_replies"] / group["calls"].sum()

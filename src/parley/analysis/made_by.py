@@ -14,8 +14,6 @@ from dataclasses import astuple, dataclass, field
 from datetime import datetime
 from typing import Any
 
-import pandas as pd
-
 from parley import paths
 from parley.engine.models import compare_names
 from parley.errors import ParleyError, RecordError
@@ -24,107 +22,69 @@ from parley.play.record_store import UsableRecords, mark_of_tables, read_own
 from parley.policies import BYTES_PER_TOKEN, Tokens
 from parley.policies.kinds import PolicyKind
 from parley.study import Study, prompt_sent
-from parley.study.condition import Condition, Simulation, axes_text
-from parley.text import counted
+from parley.study.condition import Condition, Simulation
 
-MAX_LINES = 40
-_SHOWN = 3
-_ANSWERED = ["model", "condition", "answered", "fingerprint", "replies"]
+_SHOWN = 3  # names that answered
 _TIMES = ("started", "ended")  # of one simulation, not of what made it
+Answered = Mapping[str, Mapping[str, int]]  # by model, the replies of each that answered, by its own word
 
 
 @dataclass(frozen=True)
 class MadeBy:
-    """What made some records, without their times, and what answered in them by its own word."""
+    """What made some records, without their times, and what answered in them."""
 
     provenances: Sequence[tuple[Mapping[str, Any], int]]  # each once, with the number of its records
-    # Columns _ANSWERED; None is a name that nobody said.
-    answered: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=_ANSWERED))
-
-    @property
-    def as_json(self) -> dict[str, Any]:
-        """All of it, as `read_made_by` reads it."""
-        return {"provenances": self.provenances, "answered": self.answered.to_numpy(dtype=object).tolist()}
+    answered: Answered = field(default_factory=dict)
 
 
 def made_by(records: UsableRecords) -> MadeBy:
     """Return what made the records of a study that can be used."""
-    found: dict[str, tuple[Mapping[str, Any], int]] = {}
-    replies: Counter[tuple[Any, ...]] = Counter()
+    found: Counter[str] = Counter()
+    answered: dict[str, dict[str, int]] = {}
     for simulation, summary in zip(records.simulations, records.summaries, strict=True):
         made = {key: value for key, value in summary.provenance.items() if key not in _TIMES}
-        key = json.dumps(made, sort_keys=True)
-        found[key] = (made, found.get(key, (made, 0))[1] + 1)
-        condition = simulation.condition
+        found[json.dumps(made)] += 1
         for name, rows in summary.telemetry.get("answered", {}).items():
-            for served, fingerprint, number in rows if name in condition.entries else ():
-                replies[name, axes_text(condition.axes), served, fingerprint] += number
-    answered = pd.DataFrame([(*key, number) for key, number in replies.items()], columns=_ANSWERED, dtype=object)
-    return MadeBy(list(found.values()), answered)
+            for served, _, number in rows if name in simulation.condition.entries else ():
+                if served is not None:
+                    replies = answered.setdefault(name, {})
+                    replies[served] = replies.get(served, 0) + number
+    return MadeBy([(json.loads(made), number) for made, number in found.items()], answered)
 
 
 def read_made_by(study: Study) -> MadeBy:
     """Return what made the records that the tables of a study are of; raises RecordError if they do not say."""
     try:
         mark = mark_of_tables(study)["made_by"]
-        answered = pd.DataFrame(mark["answered"], columns=_ANSWERED, dtype=object)
-        return MadeBy([(made, number) for made, number in mark["provenances"]], answered)
+        return MadeBy([(made, number) for made, number in mark["provenances"]], mark["answered"])
     except (LookupError, TypeError, ValueError):
         run = f"parley summarize {paths.study_command(study.file)}"
         raise RecordError(f"{study.name}: its tables do not say what their records were made by; run: {run}") from None
 
 
-def answered_warnings(study: Study, answered: pd.DataFrame) -> list[str]:
-    """Return what readers should be warned of, at most MAX_LINES lines and one that counts the rest.
-
-    That is each other model than was asked for, each condition with more than one, and changed fingerprints.
-    """
-    lines: list[str] = []
-    for name, asked, rows, replies in _by_model(study, answered):
-        by_condition = {str(condition): found for condition, found in rows.groupby("condition", sort=False)}
-        for served, number in replies.items():
-            if compare_names(asked, served) == "other":
-                where = rows.loc[rows["answered"] == served, "condition"].nunique()
-                said = f"{number:,} replies, in {where} of {counted(len(by_condition), 'condition')}"
-                lines.append(f"{name}: asked for {asked}, answered as {served} ({said})")
-        for condition, found in by_condition.items():
-            if found["answered"].nunique() > 1:
-                lines.append(f"{name}: more than one model in {condition}: {_listed(_replies(found, 'answered'))}")
-        changed = [found for found in by_condition.values() if found["fingerprint"].nunique() > 1]
-        if changed and study.models[name].is_service:
-            prints = _listed(_replies(pd.concat(changed), "fingerprint"))
-            lines.append(
-                f"{name}: more than one system_fingerprint in {len(changed)} of {len(by_condition)} conditions, which "
-                f"means that the service changed how it runs the model: {prints}"
-            )
-    more = [f"and {len(lines) - MAX_LINES} more"] if len(lines) > MAX_LINES else []
-    return lines[:MAX_LINES] + more
+def answered_warnings(study: Study, answered: Answered) -> Iterator[str]:
+    """Yield a line for each model in whose place another one answered, or more than one did."""
+    for name, replies in sorted(answered.items()):
+        asked = study.models[name].served or name
+        others = {served: number for served, number in replies.items() if compare_names(asked, served) == "other"}
+        if others:
+            yield f"{name}: asked for {asked}, answered as {_listed(others)}"
+        elif len(replies) > 1:
+            yield f"{name}: more than one model: {_listed(replies)}"
 
 
-def answered_as(study: Study, answered: pd.DataFrame) -> dict[str, str]:
+def answered_as(study: Study, answered: Answered) -> dict[str, str]:
     """Return for each model what its name turned out to stand for; nothing where the very name answered."""
     return {
         name: f"; answered as {_listed(replies)}"
-        for name, asked, _, replies in _by_model(study, answered)
-        if any(compare_names(asked, served) != "same" for served in replies)
+        for name, replies in answered.items()
+        if any(compare_names(study.models[name].served or name, served) != "same" for served in replies)
     }
 
 
-def _by_model(study: Study, answered: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame, dict[str, int]]]:
-    """Yield the name of each model, the name that it was asked for by, its rows, and its replies by what answered."""
-    for name, rows in answered.groupby("model"):
-        yield str(name), study.models[str(name)].served or str(name), rows, _replies(rows, "answered")
-
-
-def _replies(rows: pd.DataFrame, name: str) -> dict[str, int]:
-    """Return the numbers of replies by a name that they have, the most first."""
-    numbers = rows.groupby(name, sort=False)["replies"].sum().sort_values(ascending=False, kind="stable")
-    return {str(said): int(number) for said, number in numbers.items()}
-
-
-def _listed(found: Mapping[str, int]) -> str:
-    shown = [f"{name} ({number:,} replies)" for name, number in list(found.items())[:_SHOWN]]
-    return ", ".join(shown) + (f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else "")
+def _listed(replies: Mapping[str, int]) -> str:
+    shown = [f"{name} ({number:,} replies)" for name, number in Counter(replies).most_common(_SHOWN)]
+    return ", ".join(shown) + (f" and {len(replies) - _SHOWN} more" if len(replies) > _SHOWN else "")
 
 
 _TOKENS = ("prompt_tokens", "completion_tokens", "cached_tokens")
@@ -255,27 +215,23 @@ def _agents(condition: Condition) -> int:
 
 
 def _mean_tokens(summaries: Iterable[tuple[Summary, float]]) -> Tokens:
-    rows = [[times * float(summary.telemetry[name] or 0) for name in _TOKENS] for summary, times in summaries]
+    rows = [[times * float(summary.telemetry[name]) for name in _TOKENS] for summary, times in summaries]
     return Tokens(*(round(sum(column) / len(rows)) for column in zip(*rows, strict=True)))
 
 
 def _seconds_per_token(summaries: Sequence[Summary]) -> float:
     """Return how long an engine took for a token: the time in which any simulation was played, without the pauses."""
-    spans = sorted(span for summary in summaries if (span := _span(summary.provenance)) is not None)
-    tokens = sum(sum(int(summary.telemetry[name] or 0) for name in _TOKENS[:2]) for summary in summaries)
+    made = [summary.provenance for summary in summaries]
+    try:
+        spans = sorted([datetime.fromisoformat(each[end]).timestamp() for end in _TIMES] for each in made)
+    except (LookupError, ValueError):  # nobody knows when one of them was played
+        return math.nan
+    tokens = sum(summary.telemetry[name] for summary in summaries for name in _TOKENS[:2])
     seconds, end = 0.0, -math.inf
     for start, stop in spans:
         seconds += max(0.0, stop - max(start, end))
         end = max(end, stop)
-    return seconds / tokens if tokens and len(spans) == len(summaries) else math.nan
-
-
-def _span(made: Mapping[str, Any]) -> tuple[float, float] | None:
-    try:
-        start, stop = (datetime.fromisoformat(made[name]).timestamp() for name in ("started", "ended"))
-    except (LookupError, TypeError, ValueError):
-        return None
-    return start, stop
+    return seconds / tokens if tokens else math.nan
 
 
 def _on_gpus(summaries: Sequence[Summary]) -> bool:

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from parley.analysis.contrasts import NONE_IMPOSSIBLE, Impossible
-from parley.analysis.margins import Answers, answers_of
+from parley.analysis.rates import by_condition, values_of
 from parley.analysis.tables import names_of
 from parley.games.base import Game
 from parley.statistics.clustered import (
@@ -18,6 +17,7 @@ from parley.statistics.clustered import (
     added_squares,
     mean_limits,
     rate_limits,
+    standardized,
     wilson_by_seeds,
 )
 from parley.study import Study
@@ -66,32 +66,28 @@ def paper_table(
     """
     game, numbers = study.game, study.content.paper
     known = {each.name: "indicator" for each in game.evidence.indicators} | rates_of(game)
-    kinds = {each.what: known.get(each.what, "quantity") for each in numbers if each.part is None}
-    answers = {what: found for _, what, found in answers_of(rows, study.axes, game, impossible, kinds)}
+    games = dict(by_condition(rows, study.axes))
     shares = {*known, *(each.name for each in game.evidence.quantities if each.share)}
     table = []
     for each, conditions in zip(numbers, study.of_paper, strict=True):
-        kind = _MADE[each.part][0] if each.part else kinds[each.what]
+        kind = _MADE[each.part][0] if each.part else known.get(each.what, "quantity")
         share, where = each.part is not None or each.what in shares, dict(each.where)
         where |= {each.part: getattr(each, each.part)} if each.part else {}
-        row: dict[str, Any] = {
-            "kind": kind,
-            "what": each.what,
-            "where": axes_text(where),
-            "form": each.form,
-            "share": share,
-        }
-        row |= {"of": each.of, "source": each.source} | dict(zip(_PAPER, _estimate(each, share), strict=True))
+        row: dict[str, Any] = {"kind": kind, "what": each.what, "where": axes_text(where), "form": each.form}
+        row |= {"share": share, "of": each.of, "source": each.source}
+        row |= dict(zip(_PAPER, _estimate(each, share), strict=True))
         if each.part:
-            row |= _made(each, conditions, made)
-        elif each.what in answers:
-            row |= _own(each, conditions, share, answers[each.what])
-        table.append(row)
+            own = _made(each, conditions, made)
+        else:
+            keys = [tuple(condition.axes.values()) for condition in conditions]
+            can = [key for key in keys if key in games and each.what not in impossible.get(key, frozenset())]
+            own = _own(each, kind, share, [games[key] for key in can])
+        table.append(row | own)
     _add_questions(study, made["questions"], table)
     found = pd.DataFrame(table, columns=names_of("paper", study.axes, game))
-    paper, own = ([found[name].astype(float) for name in names] for names in (_PAPER, _OWN))
-    found["difference"] = own[0] - paper[0]
-    found["difference_low"], found["difference_high"] = added_squares(paper, own)
+    paper, ours = ([found[name].astype(float) for name in names] for names in (_PAPER, _OWN))
+    found["difference"] = ours[0] - paper[0]
+    found["difference_low"], found["difference_high"] = added_squares(paper, ours)
     texts = ["where", "question", "from", "to", "source"]
     found[texts] = found[texts].astype(object).fillna("")
     return found.astype(dict.fromkeys(["of", "conditions", "simulations", "seeds"], "Int64") | {"share": bool})
@@ -104,28 +100,29 @@ def _estimate(each: PaperNumber, share: bool) -> tuple[float, float, float]:
     return each.value, low, high
 
 
-def _own(each: PaperNumber, conditions: Sequence[Condition], share: bool, answers: Answers) -> dict[str, Any]:
-    fits = answers.answered & _fitting(conditions, answers.keys)
-    if not fits.any():
+def _own(each: PaperNumber, kind: str, share: bool, games: Sequence[pd.DataFrame]) -> dict[str, Any]:
+    """Return what the simulations of some conditions have, each condition with equal weight."""
+    pairs = ((values_of(group, kind, each.what), group["seed"]) for group in games)
+    known = [(values, seeds) for values, seeds in pairs if not np.isnan(values).all()]
+    if not known:
         return {}
-    over = answers.over(np.flatnonzero(fits))
-    row = {"conditions": int(fits.sum()), "simulations": over.simulations, "seeds": over.seeds}
+    values, seeds = (np.concatenate(side) for side in zip(*known, strict=True))
+    cells = np.repeat(np.arange(len(known)), [len(of) for of, _ in known])
+    weights = np.full(len(known), 1 / len(known))
+    over = standardized(values, cells, np.unique(seeds, return_inverse=True)[1], weights)
+    row = {"conditions": len(known), "simulations": over.simulations, "seeds": over.seeds}
     if each.form == "most":
-        return row | {"own": float(np.nanmax(answers.values[fits[answers.cells]]))}
+        return row | {"own": float(np.nanmax(values))}
     limits = rate_limits(over) if share else mean_limits(over)
     return row | dict(zip(_OWN, (over.rate, *limits), strict=True))
-
-
-def _fitting(conditions: Sequence[Condition], keys: pd.DataFrame) -> NDArray[np.bool_]:
-    index = pd.MultiIndex.from_frame(keys[list(conditions[0].axes)])
-    return index.isin([tuple(each.axes.values()) for each in conditions])
 
 
 def _made(each: PaperNumber, conditions: Sequence[Condition], made: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
     part = each.part or ""
     name, table, number = _MADE[part]
     rows = made[table][(made[table][name] == each.what) & (made[table][part] == getattr(each, part))]
-    rows = rows[_fitting(conditions, rows)]
+    axes = pd.MultiIndex.from_frame(rows[list(conditions[0].axes)])
+    rows = rows[axes.isin([tuple(condition.axes.values()) for condition in conditions])]
     if rows.empty or not (size := int(rows["simulations"].iloc[0])):
         return {}
     own = float(rows[number].iloc[0])

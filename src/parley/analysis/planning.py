@@ -1,4 +1,4 @@
-"""What `parley plan` says of a study before it runs: what its questions can find, the seeds that takes, and the costs.
+"""What `parley plan` says of a study before it runs: what its questions can find, the seeds that takes, and its costs.
 
 Power is that of the tests that `parley.analysis.questions` makes, at the first level of Holm's correction (0.05 by
 the number of comparisons): that much a question has, whatever comes of the others.
@@ -9,9 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
-import scipy
 
 from parley.analysis.contrasts import REPEAT
 from parley.analysis.made_by import ESTIMATED, Cost, Costs
@@ -34,7 +32,6 @@ from parley.study.comparisons import Comparison
 from parley.study.condition import Condition, Simulation
 
 PILOT = 20  # pairs that a correlation, a rate or a spread is taken from; fewer say too little
-_PILOT_ENDS, _PILOTS = (0.1, 0.9), 400  # of what a pilot says: the ends of an interval, and how often it is drawn anew
 _MAX_SIMULATED = 20_000  # pairs
 Records = Sequence[tuple[Simulation, Summary]]
 
@@ -86,18 +83,6 @@ class Planned:
     pairs: int  # of records, that say how they correlate, or differ; 0 where too few
     basis: str
     assumed: Assumed | None = None
-    # The same where spread or rate and correlation lie at the ends of the pilot's 80% interval.
-    ends: tuple[Assumed, ...] = ()
-
-    @property
-    def difference(self) -> float:
-        """The difference that is to be found."""
-        return self.comparison.question.smallest if self.assumed is None else self.assumed.difference
-
-    @property
-    def rates(self) -> Rates:
-        """What is assumed of rates; NaN of numbers."""
-        return self.assumed.rates if isinstance(self.assumed, AssumedRates) else Rates(math.nan, math.nan, math.nan)
 
 
 def level(study: Study) -> float:
@@ -135,10 +120,8 @@ def _of_numbers(comparison: Comparison, pairs: Pairs) -> Planned:
             lacks = f"needs {PILOT} {unit} of a pilot ({number} there)"
         return Planned(comparison, 0, f"spread unknown: {lacks}")
     assumed = AssumedNumbers(differences, comparison.question.smallest, strata, comparison.share)
-    spreads = np.sqrt((number - 1) / scipy.stats.chi2.isf(_PILOT_ENDS, number - 1))
-    ends = tuple(replace(assumed, differences=differences * wide) for wide in spreads)
     basis = f"spread of {number} {unit}" + "; as with the pilot's repeats" * comparison.averaged
-    return Planned(comparison, number, basis, assumed, ends)
+    return Planned(comparison, number, basis, assumed)
 
 
 def _of_rates(comparison: Comparison, pairs: Pairs) -> Planned:
@@ -155,22 +138,7 @@ def _of_rates(comparison: Comparison, pairs: Pairs) -> Planned:
     several = "; strata of a seed independent" * (strata > 1)
     several += "; varies at most as a rate" * (comparison.kind == "quantity")
     basis = f"{said}; {paired}{several}" + "; as with one repeat" * comparison.averaged
-    ends = _pilots(comparison, pairs.counts) if pilot and phi != -1 else ()
-    return Planned(comparison, number * pilot, basis, AssumedRates(first, difference, phi, strata), ends)
-
-
-def _pilots(comparison: Comparison, counts: tuple[int, int, int, int]) -> tuple[Assumed, ...]:
-    """Return the rates where fewer and where more pairs differ than in a pilot, at the ends of its 80% interval.
-
-    Pilots are drawn again from its counts, half a pair added to each.
-    """
-    number = sum(counts)
-    likely = []
-    for drawn in np.random.default_rng(number).multinomial(number, (np.array(counts) + 0.5) / (number + 2), _PILOTS):
-        first, difference, _ = _told(comparison, float(drawn[:2].sum() / number), number)
-        likely.append(AssumedRates(first, difference, correlation(*map(int, drawn)), len(comparison.strata)))
-    likely.sort(key=lambda each: sum(each.rates.discordant))
-    return tuple(likely[round(end * (_PILOTS - 1))] for end in _PILOT_ENDS)
+    return Planned(comparison, number * pilot, basis, AssumedRates(first, difference, phi, strata))
 
 
 def _told(comparison: Comparison, played: float | None, number: int) -> tuple[float | None, float, str]:
@@ -189,31 +157,27 @@ def _told(comparison: Comparison, played: float | None, number: int) -> tuple[fl
     return None, smallest, f"rates about one half, the hardest{more}"
 
 
-def plan_table(study: Study, plans: Sequence[Planned], costs: Costs) -> pd.DataFrame:
-    """Return a row per comparison: what is assumed, its power as planned, what can be found, and what that costs."""
-    return pd.DataFrame([_row(study, plan, costs) for plan in plans])
-
-
-def _row(study: Study, plan: Planned, costs: Costs) -> dict[str, Any]:
-    """Return the row of a comparison.
+def plan_table(study: Study, plans: Sequence[Planned]) -> pd.DataFrame:
+    """Return a row per comparison: what is assumed, its power as planned, what can be found, and with how many seeds.
 
     Strata count alike, so one of few seeds says how much is known: all are taken to have as few.
     """
+    return pd.DataFrame([_row(study, plan) for plan in plans])
+
+
+def _row(study: Study, plan: Planned) -> dict[str, Any]:
     comparison, assumed, alpha = plan.comparison, plan.assumed, level(study)
     strata = len(comparison.strata)
     pairs = min(comparison.seeds) * strata
-
-    def power(of: Assumed | None) -> float:
-        return math.nan if of is None else of.power(pairs, alpha)
-
-    def seeds_for(target: float, of: Assumed | None) -> Any:
-        exact = isinstance(of, AssumedRates) and strata == 1
+    power = smallest = math.nan
+    needed = None
+    if assumed is not None:
+        exact = isinstance(assumed, AssumedRates) and strata == 1
         most = MAX_PAIRS if exact else _MAX_SIMULATED
-        needed = None if of is None else pairs_needed(lambda n: of.power(n, alpha), target, strata, most)
-        return pd.NA if needed is None else needed // strata
-
-    high, low = plan.ends or (None, None)
-    row: dict[str, Any] = {
+        needed = pairs_needed(lambda n: assumed.power(n, alpha), strata, most)
+        power, smallest = assumed.power(pairs, alpha), _smallest(assumed, pairs, alpha)
+    rates = assumed.rates if isinstance(assumed, AssumedRates) else Rates(math.nan, math.nan, math.nan)
+    return {
         "question": comparison.question.name,
         "what": comparison.what,
         "axis": comparison.axis,
@@ -222,21 +186,15 @@ def _row(study: Study, plan: Planned, costs: Costs) -> dict[str, Any]:
         "strata": strata,
         "seeds": max(comparison.seeds),
         "pairs": sum(comparison.seeds),
-        "power": power(assumed),
-        "smallest_80": math.nan if assumed is None else _smallest(assumed, pairs, alpha),
-        "rate_from": plan.rates.first,
-        "difference": plan.difference,
-        "correlation": plan.rates.correlation,
+        "power": power,
+        "smallest_80": smallest,
+        "rate_from": rates.first,
+        "difference": comparison.question.smallest if assumed is None else assumed.difference,
+        "correlation": rates.correlation,
         "level": alpha,
         "basis": plan.basis,
-        "seeds_80": seeds_for(0.8, assumed),
-        "seeds_90": seeds_for(0.9, assumed),
-        "power_low": power(low),
-        "power_high": power(high),
-        "seeds_80_cautious": seeds_for(0.8, low),
+        "seeds_80": pd.NA if needed is None else needed // strata,
     }
-    conditions = comparison.conditions * (study.repeats if comparison.averaged else 1)
-    return row | _costs(conditions, row["seeds_80"], costs)
 
 
 def _smallest(assumed: Assumed, pairs: int, alpha: float) -> float:
@@ -246,19 +204,6 @@ def _smallest(assumed: Assumed, pairs: int, alpha: float) -> float:
         largest = 1.0 if assumed.first is None else 1 - assumed.first if sign > 0 else assumed.first
     found = smallest_found(lambda size: replace(assumed, difference=sign * size).power(pairs, alpha), largest)
     return math.nan if found is None else found
-
-
-def _costs(conditions: Sequence[Condition], seeds: Any, costs: Costs) -> dict[str, Any]:
-    now, _ = total_cost(conditions, costs)
-    each = sum((costs.of(condition)[0] for condition in conditions), Cost())
-    then = each * (math.nan if pd.isna(seeds) else float(seeds))
-    parts = ("tokens", "hours", "gpu_hours", "money")
-    return {
-        "conditions": len(conditions),
-        "simulations": sum(len(condition.seeds) for condition in conditions),
-        **{name: getattr(now, name) for name in parts},
-        **{f"{name}_80": getattr(then, name) for name in parts},
-    }
 
 
 def total_cost(

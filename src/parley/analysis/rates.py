@@ -16,12 +16,7 @@ from parley.games.evidence import Quantity
 from parley.statistics.stats import Floats, mean_interval, wilson_interval, wilson_of_mean
 
 SECONDS = "seconds"  # in the table of simulations: of the whole, and with "_" and its name of each phase
-# Of a block of the ledger; what it took to spread what was said, and what it would have without hashes first.
-BLOCK_QUANTITIES = (
-    Quantity("block_bytes", "size of a block", "bytes"),
-    Quantity("spread_bytes", "spreading by hashes first", "bytes"),
-    Quantity("flood_bytes", "spreading by flooding", "bytes"),
-)
+BLOCK_QUANTITIES = (Quantity("block_bytes", "size of a block", "bytes"),)  # of the ledger
 _ROUNDING = 1e-12  # by which a share may miss 0 and 1
 
 
@@ -90,12 +85,12 @@ def all_quantities(names: Iterable[str], game: type[Game]) -> list[Quantity]:
     own = {quantity.name for quantity in game.evidence.quantities}
     blocks = [quantity for quantity in BLOCK_QUANTITIES if quantity.name in set(names) - own]
     times = [name for name in dict.fromkeys(names) if name not in own]
-    apart = [each for each in game.evidence.of_traces if not each.contrasted]  # `rounds` tells the others
+    apart = [each for each in game.evidence.about("measures") if not each.contrasted]  # `rounds` tells the others
     phases = [name.removeprefix(f"{SECONDS}_") for name in times if name.startswith(f"{SECONDS}_")]
     whole = [Quantity(SECONDS, "wall time", "s")] if SECONDS in times else []
     return [
         *game.evidence.quantities,
-        *(quantity for quantity in (*game.evidence.about("measures"), *apart) if quantity.name in times),
+        *(quantity for quantity in apart if quantity.name in times),
         *whole,
         *(Quantity(f"{SECONDS}_{phase}", f"time of the phase {phase}", "s") for phase in phases),
         *blocks,

@@ -6,7 +6,7 @@ plan came first is shown to others by a copy that they hold, such as a commit th
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from parley.study.frozen import CHANGED, Frozen, content_of, read_frozen
 from parley.text import counted, one_line
 
 _EXPLORATORY = "exploratory"
-_MAX_SEEDS, _MAX_CONDITIONS = 10, 3  # that are named
+_MAX_SEEDS = 10  # that are named
 _REPEAT = re.compile(r"/repeat=(\d+)$")
 
 
@@ -104,43 +104,33 @@ def _when(frozen: Frozen, games: Sequence[tuple[Condition, pd.DataFrame]], condi
         return Told(f"imported games, whose times are not ours: {_EXPLORATORY}")
     number, begun = counted(sum(len(part) for _, part in games), "game"), _begun(frozen.played, conditions)
     # A game that was there counts as played before, whatever the clock says of the machine that played it.
-    early = [
+    early = sum(
         min(len(part), max(int((part["started"] < frozen.time).sum()), begun.get(_name(each), 0)))
         for each, part in games
-    ]
+    )
     said = f"frozen {len(frozen.earlier) + 1} times, last" if frozen.earlier else "frozen"
-    if any(early):
-        return Told(f"{said} after {sum(early)} of {number}: {_EXPLORATORY}")
+    if early:
+        return Told(f"{said} after {early} of {number}: {_EXPLORATORY}")
     if not games:
         return Told("frozen, and no game is played", seeds_fixed=True)
     first = f"{said} before the first of {number}"
-    of_old, there = _first(frozen.content["conditions"]), {each.spec: set(part["seed"]) for each, part in games}
-    then = {_name(each): {*_seeds_of(of_old[_name(each)][1])} for each in conditions}
-    now = {_name(each): {*each.seeds} for each in conditions}
-    missing = {_name(each): then[_name(each)] - there.get(each.spec, set()) for each in conditions}
-    if gone := _union(then[name] - now[name] for name in then):
+    by_name, of_old = {_name(each): each for each in conditions}, _first(frozen.content["conditions"])
+    planned = {name: _seeds_of(of_old[name][1]) for name in by_name}
+    there = {_name(each): {*part["seed"]} for each, part in games}
+    missing = {name: {*seeds} - there.get(name, set()) for name, seeds in planned.items()}
+    if gone := set[int]().union(*({*seeds} - {*by_name[name].seeds} for name, seeds in planned.items())):
         return Told(f"{first}; seeds left out since: {_numbers(gone)}: {_EXPLORATORY}")
-    if lacking := sum(map(len, missing.values())):
-        planned, names = sum(map(len, then.values())), [name for name, seeds in missing.items() if seeds]
-        where = f" of {_list(names, _MAX_CONDITIONS)}" if len(names) < len(missing) else ""
-        seeds = f"seeds {_numbers(_union(missing.values()))}{where} are missing"
-        stopped = f"stopped at {planned - lacking} of {planned} games: {seeds}"
-        if not all(_are_last(of_old[name][1], missing[name]) for name in names):
+    if lacking := set[int]().union(*missing.values()):
+        games_then = sum(map(len, planned.values()))
+        games_now = games_then - sum(map(len, missing.values()))
+        stopped = f"stopped at {games_now} of {games_then} games: seeds {_numbers(lacking)} are missing"
+        # The last of those that were frozen: else somebody may have chosen them.
+        if any({*planned[name][len(planned[name]) - len(seeds) :]} != seeds for name, seeds in missing.items()):
             return Told(f"{first}; {stopped}, and they are not the last: {_EXPLORATORY}")
         return Told(f"{first}; {stopped}, so the p that holds at any time answers", stopped=True)
-    if new := _union(now[name] - then[name] for name in then):
+    if new := set[int]().union(*({*by_name[name].seeds} - {*seeds} for name, seeds in planned.items())):
         return Told(f"{first}; seeds added since: {_numbers(new)}: {_EXPLORATORY} but for the anytime p", stopped=True)
     return Told(first, confirmatory=True, seeds_fixed=True)
-
-
-def _union(sets: Iterable[set[int]]) -> set[int]:
-    return set().union(*sets)
-
-
-def _are_last(frozen: int | Sequence[int], missing: set[int]) -> bool:
-    """Whether seeds are the last of those that were frozen: else somebody may have chosen them."""
-    order = _seeds_of(frozen)
-    return set(order[len(order) - len(missing) :]) == missing
 
 
 def _begun(played: Mapping[str, int], conditions: Sequence[Condition]) -> Mapping[str, int]:
@@ -158,12 +148,8 @@ def _seeds_of(frozen: int | Sequence[int]) -> Sequence[int]:
 
 
 def _numbers(seeds: set[int]) -> str:
-    return _list(list(map(str, sorted(seeds))), _MAX_SEEDS)
-
-
-def _list(names: Sequence[str], most: int) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"{', '.join(names[:most])}{more}"
+    more = f" and {len(seeds) - _MAX_SEEDS} more" if len(seeds) > _MAX_SEEDS else ""
+    return f"{', '.join(map(str, sorted(seeds)[:_MAX_SEEDS]))}{more}"
 
 
 def _name(condition: Condition) -> str:

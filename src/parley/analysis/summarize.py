@@ -7,6 +7,7 @@ import json
 import logging
 import math
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from operator import methodcaller
 from typing import Any
@@ -18,7 +19,6 @@ from parley.analysis.conditions import RATE, condition_table, impossible_outcome
 from parley.analysis.contrasts import REPEAT, contrast_table, noise_table
 from parley.analysis.forks import fork_tables
 from parley.analysis.made_by import made_by
-from parley.analysis.margins import margin_table
 from parley.analysis.paper import paper_table
 from parley.analysis.questions import question_table
 from parley.analysis.rates import quantity_table, rate_table
@@ -59,7 +59,7 @@ def summarize(study: Study, strict: bool = False, processes: int = 1) -> pd.Data
     if study.part_of is None:  # nobody plays it
         remove_empty_below(paths.journals(study.name))
         clear_pauses(study)
-    mark_tables(study, [*tables, TURNS], records.left_out, made_by(records).as_json)
+    mark_tables(study, [*tables, TURNS], records.left_out, asdict(made_by(records)))
     number = counted(len(tables["simulations"]), "simulation")
     said = [f"{number} in {counted(len(conditions), 'condition')}", study.shortfall]
     _log.info("%s", "; ".join(filter(None, said)))
@@ -115,7 +115,6 @@ def _tables(
         "quantities": quantity_table(known, by, game),
         "contrasts": contrast_table(rows, by, game, impossible, noise),
         **of_traces,
-        "margins": margin_table(rows, by, game, impossible),
         "paper": paper_table(study, rows, {**of_traces, "questions": questions}, impossible),
         "noise": noise,
         **fork_tables(records.simulations, every, by, game),

@@ -111,8 +111,7 @@ def recorded(study: Study, games: Iterable[PlayedGame]) -> Iterator[Recorded]:
     """
     evidence = study.game.evidence
     by_agent = type(evidence).of_agents is not Evidence.of_agents
-    columns = evidence.columns.turns or evidence.columns.measured
-    if by_agent or evidence.measures or columns or evidence.tables:
+    if by_agent or evidence.measures or evidence.columns.turns or evidence.tables:
         for game in games:
             path = game.simulation.record(study.name)
             trace = read_trace(path)
@@ -176,22 +175,18 @@ class FromTraces:
 
     def _found(self, game: PlayedGame, trace: Trace) -> Found:
         """Return the measures of a game by round, and by name the rows that `tables` makes of it."""
-        measured = _measured(game, trace)
-        rows: dict[str, Sequence[Any]] = {
-            "measures": [measured] if measured else [],
-            "players": by_player(game, trace),
-        }
+        rows: dict[str, Sequence[Any]] = {"players": by_player(game, trace)}
         rows |= {name: maker.rows(game, trace) for name, maker in self._makers.items()}
         return rounds_of(self._study, game.summary.outcome, trace), rows
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables whose rows come from traces alone, by name; those of other games are empty."""
         study, evidence = self._study, self._study.game.evidence
-        made = {"measures": pd.DataFrame(self._rows["measures"])}
+        made: dict[str, pd.DataFrame] = {}
         for name, maker in self._makers.items():
             made |= maker.tables(self._rows[name])
         complete = {}
-        for name in ("measures", *_BROUGHT):
+        for name in _BROUGHT:
             columns = [column.name for column in columns_of(name, study.axes, study.game)]
             of = {c: evidence.about(name) if "<measure>" in c else [None] for c in columns}
             names = [c.replace("<measure>", each.name) if each else c for c, several in of.items() for each in several]
@@ -208,21 +203,11 @@ class FromTraces:
         for name, maker in self._makers.items():
             if (more := maker.asked(self._rows[name])) is not None:
                 rows = rows.join(more, on="id")
-        names = [each.name for each in self._study.game.evidence.of_traces]
-        measured = pd.DataFrame(self._rows["measures"], columns=["id", *names]).dropna(axis="columns", how="all")
-        return rows.join(measured.set_index("id"), on="id") if names else rows
+        return rows
 
 
 # The tables that games bring.
 _BROUGHT = (
-    *("thresholds", "reactions", "behaviors", "regret", "achievable"),
+    *("measures", "reactions", "behaviors", "regret", "achievable"),
     *("decisions", "decision_rates", "martingale", "equal_cost", "votes", "conformity"),
 )
-
-
-def _measured(game: PlayedGame, trace: Trace) -> Mapping[str, Any]:
-    condition = game.simulation.condition
-    if not condition.game.evidence.columns.measured:
-        return {}
-    measures = condition.game.evidence.measured(condition.parameters, game.summary.outcome, game.honest, trace)
-    return {**measures, **condition.axes, "seed": game.simulation.seed, "id": game.simulation.id}

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from parley import paths
-from parley.api.games import Played, Record, Records
+from parley.api.games import Played, Record
 from parley.api.results import Results
 from parley.api.studies import Study, load_to_read
 from parley.errors import UsageError
 
-__all__ = ["Played", "Record", "Records", "Results", "Study", "load", "run"]
+__all__ = ["Played", "Record", "Results", "Study", "load", "run"]
 
 _T = TypeVar("_T")
 

@@ -6,17 +6,18 @@ Names and titles may come from anyone: they are cleaned, and escaped in HTML.
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from html import escape
+from numbers import Integral
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import pandas as pd
 
 from parley import paths
-from parley.api.frames import among, attempt_frame, attempts_of, is_seed, selection
+from parley.api.frames import attempt_frame, attempts_of
 from parley.engine.models import load_models
 from parley.engine.weights import check_source
 from parley.errors import UsageError
-from parley.play.live import play_once, transcript_lines
+from parley.play.live import Transcript, play_once
 from parley.play.matrix_text import ending, outcome_line
 from parley.play.record import Summary, read_trace
 from parley.play.record_content import attempt_rows
@@ -25,9 +26,9 @@ from parley.play.replay import Replayed, replay
 from parley.play.runner import Play
 from parley.study import Study
 from parley.study.condition import Condition, Simulation
-from parley.text import counted, one_line
+from parley.text import one_line
 
-_WIDEST = 110  # characters
+_WIDEST = 108  # characters
 
 
 class Shown:
@@ -36,26 +37,21 @@ class Shown:
     def _facts(self) -> Mapping[str, str]:
         raise NotImplementedError
 
-    def _shown(self) -> list[tuple[str, str]]:
-        return [(one_line(key, 100), one_line(value, 500)) for key, value in self._facts().items()]
+    def _repr_html_(self) -> str:
+        facts = [(escape(one_line(key)), escape(one_line(text, 500))) for key, text in self._facts().items()]
+        rows = "".join(f"<tr><th>{key}</th><td>{text}</td></tr>" for key, text in facts)
+        return f'<table class="parley">{rows}</table>'
 
     def __repr__(self) -> str:
-        (kind, name), *others = self._shown()
-        lines = [f"{kind} {name}", *(f"  {key}: {value}" if key else f"  {value}" for key, value in others)]
-        return "\n".join(line if len(line) <= _WIDEST else f"{line[: _WIDEST - 3]}..." for line in lines)
-
-    def _repr_html_(self) -> str:
-        (kind, name), *others = self._shown()
-        rows = "".join(f"<tr><th>{escape(key)}</th><td>{escape(value)}</td></tr>" for key, value in others)
-        heading = f'<tr><th colspan="2">{escape(kind)} {escape(name)}</th></tr>'
-        return f'<table class="parley">{heading}{rows}</table>'
+        (kind, name), *others = self._facts().items()
+        return "\n  ".join(one_line(text, _WIDEST) for text in [f"{kind} {name}", *(map(": ".join, others))])
 
 
 class Record(Shown):
     """The record of one simulation. It is read when something of it is asked for.
 
     What is asked of a damaged record raises RecordError. `axes` has the value of every axis of its condition, `seed`
-    is that of its simulation.
+    is that of its simulation, `id` the SHA-256 that names this in whatever study it is, and `path` is where it lies.
 
     >>> import parley
     >>> record = parley.load("demo").results().records[0]
@@ -63,35 +59,16 @@ class Record(Shown):
     Record of demo: model=majority, n=4, b=0, prompt=may_exist, seed=0
       outcome: valid_consensus, after 2 rounds
       path: results/demo/simulations/model=majority/n=4/b=0/prompt=may_exist/spec=.../seed=0.parquet
-    >>> record.axes["b"], record.seed
-    (0, 0)
+    >>> record.axes["b"], record.seed, record.path.name
+    (0, 0, 'seed=0.parquet')
     """
 
     def __init__(self, study: Study, simulation: Simulation, root: Path) -> None:
-        self._study = study
-        self._simulation = simulation
-        self._root = root
+        self._study, self._simulation, self._root = study, simulation, root
         self.axes: dict[str, str | int | float] = dict(simulation.condition.axes)
-        self.seed = simulation.seed
-
-    @property
-    def path(self) -> Path:
-        """Where it is.
-
-        >>> parley.load("demo").results().records[0].path.name
-        'seed=0.parquet'
-        """
-        with paths.rooted(self._root):
-            return self._simulation.record(self._study.name)
-
-    @property
-    def id(self) -> str:
-        """SHA-256 that names its simulation, in whatever study it is.
-
-        >>> len(parley.load("demo").results().records[0].id)
-        64
-        """
-        return self._simulation.id
+        self.seed, self.id = simulation.seed, simulation.id
+        with paths.rooted(root):
+            self.path = simulation.record(study.name)
 
     @property
     def digest(self) -> str:
@@ -140,7 +117,7 @@ class Record(Shown):
         0      1  propose  agent_1
         1      1  propose  agent_2
         """
-        return attempt_frame([(self._simulation, self.path)], None, set())
+        return attempt_frame([(self._simulation, self.path)])
 
     def replay(self) -> Replayed:
         """Play it again from what was recorded, with no engine; `identical` says whether the same came of it.
@@ -165,67 +142,20 @@ class Record(Shown):
         }
 
 
-class Records(Shown, Sequence[Record]):
-    """The records of a study, in the order of its simulations. Nothing is read before a record is asked for something.
-
-    >>> import parley
-    >>> records = parley.load("demo").results().records
-    >>> len(records), records[-1].seed
-    (6, 2)
-    """
-
-    def __init__(self, study: Study, simulations: Sequence[Simulation], root: Path) -> None:
-        self._study = study
-        self._simulations = simulations
-        self._root = root
-
-    def __len__(self) -> int:
-        return len(self._simulations)
-
-    @overload
-    def __getitem__(self, place: int) -> Record: ...
-    @overload
-    def __getitem__(self, place: slice) -> "Records": ...
-    def __getitem__(self, place: int | slice) -> "Record | Records":
-        if isinstance(place, slice):
-            return Records(self._study, self._simulations[place], self._root)
-        return Record(self._study, self._simulations[place], self._root)
-
-    def where(self, **chosen: Any) -> "Records":
-        """Return those with these values of axes, and of `seed`; a list means any of its values.
-
-        There may be none yet. Raises UsageError for an axis or a value that the study does not have.
-
-        >>> records = parley.load("demo").results().records
-        >>> len(records.where(b=1)), len(records.where(b=[0, 1], seed=2))
-        (3, 2)
-        """
-        return Records(self._study, among(self._simulations, selection(self._study, chosen)), self._root)
-
-    def _facts(self) -> dict[str, str]:
-        conditions = len({simulation.condition.name for simulation in self._simulations})
-        return {"Records of": f"{self._study.name}: {len(self):,} in {counted(conditions, 'condition')}"}
-
-
 async def play(
     study: Study, condition: Condition, seed: int, endpoints: Sequence[Path], engine_timeout: float
 ) -> "Played":
     """Play one game, as `parley play` does. Raises UsageError if it cannot be played here."""
-    if not is_seed(seed):
+    if not isinstance(seed, Integral) or seed < 0:  # one of NumPy's will do, as data frames have
         raise UsageError(f"seed={one_line(str(seed), 40)}: give a whole number from 0")
     if not endpoints:
-        _check_models(study, condition)
+        entries = load_models(study.models_file) if condition.entries and study.models_file.exists() else {}
+        for name, entry in condition.entries.items():
+            if name not in entries:
+                raise UsageError(f"{study.models_file}: no entry {name!r}; add it to play, or give endpoint=")
+            check_source(name, entry, study.models_file)
     simulation = Simulation(condition, int(seed))
-    played = await play_once(study, simulation, endpoints, engine_timeout)
-    return Played(study.name, simulation, played)
-
-
-def _check_models(study: Study, condition: Condition) -> None:
-    entries = load_models(study.models_file) if condition.entries and study.models_file.exists() else {}
-    for name, entry in condition.entries.items():
-        if name not in entries:
-            raise UsageError(f"{study.models_file}: no entry {name!r}; add it to play, or give endpoint=")
-        check_source(name, entry, study.models_file)
+    return Played(study.name, simulation, await play_once(study, simulation, endpoints, engine_timeout))
 
 
 class Played(Shown):
@@ -240,14 +170,12 @@ class Played(Shown):
     >>> game = parley.run(study.play(b=1, seed=2))
     >>> game.outcome.name, game.outcome.rounds, game.axes["model"], game.seed
     ('invalid_consensus', 7, 'majority', 2)
-    >>> game.digest == study.results().records.where(b=1, seed=2)[0].digest
+    >>> game.digest == study.results().records[5].digest
     True
     """
 
     def __init__(self, study: str, simulation: Simulation, play: Play) -> None:
-        self._study = study
-        self._simulation = simulation
-        self._play = play
+        self._study, self._simulation, self._play = study, simulation, play
         self.axes: dict[str, str | int | float] = dict(simulation.condition.axes)
         self.seed, self.digest, self.outcome = simulation.seed, play.digest, play.outcome
 
@@ -272,7 +200,7 @@ class Played(Shown):
         1      1  propose  agent_2  honest
         """
         players = self._simulation.players
-        return attempts_of([(self._simulation, attempt_rows(self._simulation, self._play, players))], None)
+        return attempts_of([(self._simulation, attempt_rows(self._simulation, self._play, players))])
 
     def text(self, reasoning: bool = False) -> str:
         """Return what `parley play` prints: a line per reply; with `reasoning` the texts too, private notes included.
@@ -282,7 +210,8 @@ class Played(Shown):
         Round 1, propose
         """
         decisive = self._simulation.condition.game.read_texts
-        lines = transcript_lines(self._play.exchanges, reasoning, decisive)
+        lines: list[str] = []
+        Transcript(lines.append, reasoning, decisive).phase_over(self._play.exchanges)
         return "\n".join([*lines, outcome_line(self._simulation.condition.game, self.outcome)])
 
     def _facts(self) -> dict[str, str]:

@@ -1,39 +1,33 @@
 """The results of a study, as data frames, figures and records."""
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from parley import paths
-from parley.analysis.simulations import simulation_table
-from parley.analysis.summarize import make_tables, played_games
-from parley.analysis.tables import read_table, typed
-from parley.analysis.traces import TURNS, recorded, turn_table
-from parley.api.frames import among, attempt_frame, check_columns, round_frame, selection, values_text
-from parley.api.games import Records, Shown
+from parley.analysis.tables import read_table
+from parley.api.frames import attempt_frame, round_frame
+from parley.api.games import Record, Shown
 from parley.columns import table_names
 from parley.errors import UsageError
-from parley.play.record_store import UsableRecords, played_part, read_records, tables_are_current, usable_part
+from parley.play.record_store import part_of_tables, played_part, usable_part
 from parley.study import Study
-from parley.study.condition import Simulation
 from parley.text import choose, counted, one_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LEVELS = ("attempts", "rounds", "simulations", "conditions")
 LEDGER = "ledger"  # a table that `parley ledger build` writes
 
 
 class Results(Shown):
     """What is on the disk of a study. `Study.results` returns it.
 
-    Tables are read where they are up to date, and else made in memory from the records; nothing is written. Damaged
-    records are left out with a warning (logger `parley`), as `parley summarize` does.
+    Tables and figures are of the tables that `parley summarize`, or a run, made; attempts and rounds of the records,
+    of which damaged ones are left out with a warning (logger `parley`).
 
     >>> import parley
     >>> results = parley.load("demo").results()
@@ -44,26 +38,22 @@ class Results(Shown):
     """
 
     def __init__(self, study: Study, root: Path) -> None:
-        self._planned = study.shown
-        self._root = root
-        self._reported: set[Path] = set()  # records of which a warning said that they are left out
-        there = played_part(study)
-        self._is_current = tables_are_current(there)
-        self._whole = usable_part(there) if self._is_current else there  # with what is played again
-        self._study = self._whole.shown
+        self._planned, self._root = study, root
+        there = played_part(study).shown
+        self._simulations = [(each, each.record(study.name).absolute()) for each in there.simulations()]
 
     @property
     def attempts(self) -> pd.DataFrame:
         """A row per attempt at a question: the axes, and the columns of the records (docs/data.md).
 
-        Of a large study take some columns and conditions instead: see `frame`.
+        Of a large study read some columns alone from results/STUDY/simulations: docs/data.md has examples.
 
         >>> parley.load("demo").results().attempts[["b", "round", "phase", "agent"]].head(2)
            b  round    phase    agent
         0  0      1  propose  agent_1
         1  0      1  propose  agent_2
         """
-        return self.frame("attempts")
+        return attempt_frame(self._simulations)
 
     @property
     def rounds(self) -> pd.DataFrame:
@@ -77,7 +67,7 @@ class Results(Shown):
         0  0     0      1       0.25
         1  0     0      2       1.00
         """
-        return self.frame("rounds")
+        return round_frame(self._simulations)
 
     @property
     def simulations(self) -> pd.DataFrame:
@@ -88,7 +78,7 @@ class Results(Shown):
         0  0     0  valid_consensus       2
         1  1     0     no_consensus       8
         """
-        return self.frame("simulations")
+        return self.table("simulations")
 
     @property
     def conditions(self) -> pd.DataFrame:
@@ -97,48 +87,23 @@ class Results(Shown):
         >>> parley.load("demo").results().conditions["valid_consensus_low"].round(2).tolist()
         [0.44, 0.0]
         """
-        return self.frame("conditions")
-
-    def frame(
-        self,
-        level: Literal["attempts", "rounds", "simulations", "conditions"],
-        columns: Sequence[str] | None = None,
-        **chosen: Any,
-    ) -> pd.DataFrame:
-        """Return one of the four levels: only these columns, conditions and seeds, and no others are read.
-
-        Conditions are chosen by values of axes, as a study or a path writes them, and simulations by `seed`; a list
-        means any of its values. Raises UsageError for a column, an axis or a value that is not there.
-
-        >>> results = parley.load("demo").results()
-        >>> results.frame("attempts", columns=["agent", "phase"], b=1, seed=[0, 2]).shape[1]
-        2
-        """
-        if level not in LEVELS:
-            if level in self.tables:
-                raise UsageError(f"{level!r} is a table, not a level; use results.table({level!r})")
-            raise UsageError(f"{one_line(str(level), 60)!r}: no such level; {choose(level, LEVELS)}")
-        with paths.rooted(self._root):
-            if level in ("attempts", "rounds"):
-                name = self._study.name
-                records = [(s, s.record(name)) for s in among(self._simulations, selection(self._planned, chosen))]
-                if not records:
-                    asked = values_text(chosen)
-                    raise UsageError(f"{name}: no records yet of {asked}; `results.simulations` lists what is there")
-                return (attempt_frame if level == "attempts" else round_frame)(records, columns, self._reported)
-            return self._part_of_table(level, columns, chosen)
+        return self.table("conditions")
 
     def table(self, name: str) -> pd.DataFrame:
-        """Return a table as `parley summarize` writes it, such as `contrasts`, `quantities` or `rounds`.
+        """Return a table as `parley summarize` wrote it, such as `contrasts`, `quantities` or `rounds`.
 
-        `tables` has the names. Raises UsageError for another name.
+        `tables` has the names. Raises UsageError for another name, RecordError where it is not made of the study as it
+        is now.
 
         >>> parley.load("demo").results().table("outcomes")[["b", "outcome", "count"]].head(1)
            b          outcome  count
         0  0  valid_consensus      3
         """
+        if name not in self.tables:
+            raise UsageError(f"{one_line(str(name), 60)!r}: no such table; {choose(name, self.tables)}")
         with paths.rooted(self._root):
-            return self._table(name)
+            part_of_tables(self._planned)
+            return read_table(self._planned.name, name)
 
     @property
     def tables(self) -> list[str]:
@@ -147,33 +112,26 @@ class Results(Shown):
         >>> parley.load("demo").results().tables[:3]
         ['simulations', 'conditions', 'outcomes']
         """
-        return [*table_names(), *([LEDGER] if self._study.game.evidence.keeps_ledger else [])]
+        return [*table_names(), *([LEDGER] if self._planned.game.evidence.keeps_ledger else [])]
 
-    def figure(
-        self,
-        name: str,
-        page: int = 1,
-        width: Literal["screen", "column", "page"] | None = None,
-        for_paper: bool = False,
-    ) -> "Figure":
+    def figure(self, name: str, page: int = 1) -> "Figure":
         """Return a page of a figure as a figure of Matplotlib, which a notebook shows; nothing is written.
 
-        `figures` has the names. It is at most as wide as a screen, a column (3.4 in) or a page (7 in) on paper;
-        `for_paper` leaves out what belongs into its caption. Raises UsageError for another name, or a page that it
-        does not have.
+        `figures` has the names. Raises UsageError for another name, or a page that it does not have, RecordError as
+        `table`.
 
         >>> figure = parley.load("demo").results().figure("outcome_rates")
         >>> figure.savefig("outcome_rates.pdf")
         """
         from parley.figures.make import draw
-        from parley.figures.style import Look, own_style
+        from parley.figures.style import own_style
 
         if name not in self.figures:
             raise UsageError(f"{one_line(str(name), 60)!r}: no figure of this study; {choose(name, self.figures)}")
-        spec = next(spec for spec in self._planned.figures if spec.name == name)
-        with paths.rooted(self._root), own_style(Look(width, for_paper)):
-            study = self._study if self._is_current else self._usable.shown.study
-            drawn = draw(study, spec, self._table)
+        with paths.rooted(self._root), own_style():
+            study = usable_part(part_of_tables(self._planned)).shown
+            spec = next(spec for spec in study.figures if spec.name == name)
+            drawn = draw(study, spec, partial(read_table, study.name))
         if not 1 <= page <= len(drawn):
             raise UsageError(f"{name}: page {page}: it has {counted(len(drawn), 'page')}")
         figure = drawn[page - 1]
@@ -188,63 +146,21 @@ class Results(Shown):
         >>> parley.load("demo").results().figures
         ['outcome_rates', 'outcomes_by_byzantine', 'trajectories']
         """
-        return [spec.name for spec in self._planned.figures]
+        return [spec.name for spec in self._planned.shown.figures]
 
     @property
-    def records(self) -> Records:
-        """The records, in the order of the simulations: a sequence, read record by record.
+    def records(self) -> list[Record]:
+        """The records, in the order of the simulations; nothing is read before a record is asked for something.
 
-        >>> parley.load("demo").results().records[0].replay().identical
-        True
+        >>> [record.seed for record in parley.load("demo").results().records if record.axes["b"] == 1]
+        [0, 1, 2]
         """
-        return Records(self._planned, self._simulations, self._root)
-
-    @cached_property
-    def _simulations(self) -> list[Simulation]:
-        return list(self._study.simulations())
-
-    @cached_property
-    def _usable(self) -> UsableRecords:
-        usable = read_records(self._whole, reported=self._reported)
-        self._reported.update(usable.left_out)
-        return usable
-
-    @cached_property
-    def _made(self) -> Mapping[str, pd.DataFrame]:
-        return make_tables(self._whole, self._usable)
-
-    @cached_property
-    def _made_simulations(self) -> pd.DataFrame:
-        return simulation_table(played_games(self._usable.shown))
-
-    def _table(self, name: str) -> pd.DataFrame:
-        if name not in self.tables:
-            raise UsageError(f"{one_line(str(name), 60)!r}: no such table; {choose(name, self.tables)}")
-        if self._is_current or name == LEDGER:
-            return read_table(self._study.name, name)
-        if name == TURNS:
-            games = played_games(self._usable.shown)
-            turns: pd.DataFrame = turn_table(self._study, recorded(self._study, games)).to_pandas()
-            return turns
-        made = self._made_simulations if name == "simulations" else self._made[name]
-        found: pd.DataFrame = typed(made, self._study, name).to_pandas()
-        return found
-
-    def _part_of_table(self, name: str, columns: Sequence[str] | None, chosen: dict[str, Any]) -> pd.DataFrame:
-        """Return some columns and rows of a table."""
-        if name == "conditions" and "seed" in chosen:
-            raise UsageError("seed: a condition has many; leave it out, or take simulations")
-        table = self._table(name)
-        for column, values in selection(self._planned, chosen).items():
-            table = table[table[column].isin(values)]
-        return table[check_columns(columns, list(table.columns))].reset_index(drop=True)
+        return [Record(self._planned, simulation, self._root) for simulation, _ in self._simulations]
 
     def _facts(self) -> dict[str, str]:
-        planned = sum(len(condition.seeds) for condition in self._planned.conditions)
-        made = "read from the tables that parley summarize wrote" if self._is_current else "made from the records"
+        planned = sum(len(condition.seeds) for condition in self._planned.shown.conditions)
         return {
-            "Results of": f"{self._study.name}: {len(self._simulations):,} of {counted(planned, 'simulation')}",
-            "tables": made,
+            "Results of": f"{self._planned.name}: {len(self._simulations):,} of {counted(planned, 'simulation')}",
             "figures": ", ".join(self.figures),
         }
 

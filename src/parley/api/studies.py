@@ -2,7 +2,10 @@
 
 import os
 import subprocess
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from operator import itemgetter
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -11,7 +14,7 @@ import pandas as pd
 from pydantic import ValidationError
 
 from parley import paths
-from parley.api.frames import listed, one_condition
+from parley.api.frames import one_condition
 from parley.api.games import Played, Shown, play
 from parley.api.results import Results
 from parley.engine.models import ModelEntry, recorded_entry
@@ -82,7 +85,8 @@ class Study(Shown):
           replies: 70, 0 of them unusable
         """
         condition = one_condition(self._study, axes)
-        endpoints = [Path(file).absolute() for file in listed(endpoint)]
+        files = [endpoint] if isinstance(endpoint, str | PathLike) else endpoint
+        endpoints = [Path(file).absolute() for file in files]
         with paths.rooted(self._root):
             return await play(self._study, condition, seed, endpoints, engine_timeout)
 
@@ -114,7 +118,6 @@ class Study(Shown):
 
         >>> parley.load("demo").results()
         Results of demo: 6 of 6 simulations
-          tables: read from the tables that parley summarize wrote
           figures: outcome_rates, outcomes_by_byzantine, trajectories
         """
         with paths.rooted(self._root):
@@ -137,38 +140,27 @@ def load_to_read(study: str, root: Path, models_file: Path | None) -> CheckedStu
     Raises UsageError for a mistake in a file, or for a model that neither an entry nor a record describes.
     """
     with paths.rooted(root):
-        loaded = _load(paths.study_file(study), models_file)
+        file = paths.study_file(study)
+        try:
+            loaded = load_study(file, models_file, needs_weights=False)
+        except UsageError:
+            if not (recorded := _recorded_entries(file.stem)):
+                raise
+            loaded = load_study(file, models_file, recorded, needs_weights=False)
         for condition in loaded.conditions:
             condition.identity, condition.spec  # noqa: B018  # kept from here on: files that they hash lie in `root`
         return loaded
 
 
-def _load(file: Path, models_file: Path | None) -> CheckedStudy:
-    try:
-        return load_study(file, models_file, needs_weights=False)
-    except UsageError:
-        recorded = _recorded_entries(file.stem)
-        if not recorded:
-            raise
-    return load_study(file, models_file, recorded, needs_weights=False)
-
-
 def _recorded_entries(study: str) -> Mapping[str, ModelEntry]:
     """Return the models of a study's records by name, as the newest record of each that can be read describes them."""
-    found: dict[str, tuple[str, ModelEntry]] = {}
-    first: dict[str, Path] = {}  # record of each condition, those of former configurations too
-    for file in simulation_files(study):
-        if not file.is_journal:
-            first.setdefault(file.place, file.path)
-    for record in first.values():
-        try:
+    found: dict[str, list[tuple[str, ModelEntry]]] = defaultdict(list)
+    # A record of each condition, those of former configurations too.
+    for record in {file.place: file.path for file in simulation_files(study) if not file.is_journal}.values():
+        with suppress(RecordError, ValidationError, LookupError, TypeError, AttributeError):  # it may hold anything
             summary = peek_summary(record)
             groups: Any = summary.simulation["groups"]
-            entries = {g["model_name"]: recorded_entry(g["model"], g.get("grammar")) for g in groups if "model" in g}
-            ended = str(summary.provenance.get("ended", ""))
-        except (RecordError, ValidationError, LookupError, TypeError, AttributeError):
-            continue
-        for name, entry in entries.items():
-            if isinstance(name, str) and (name not in found or found[name][0] < ended):
-                found[name] = ended, entry
-    return {name: entry for name, (_, entry) in found.items()}
+            for group in (group for group in groups if "model" in group):
+                entry = recorded_entry(group["model"], group.get("grammar"))
+                found[str(group["model_name"])].append((str(summary.provenance.get("ended", "")), entry))
+    return {name: max(entries, key=itemgetter(0))[1] for name, entries in found.items()}

@@ -1,71 +1,21 @@
 """What several commands share: their arguments and options, and how they load a study and speak."""
 
 import gc
-import json
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
-from click.shell_completion import CompletionItem
 
 from parley import paths
-from parley.errors import ParleyError, UsageError
-from parley.text import choose, log_line, logged_to, one_line, own_log
+from parley.errors import UsageError
+from parley.text import log_line, logged_to, one_line, own_log
 
-_Completing = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
-
-
-def _completing(names: Callable[[], Iterable[str]]) -> _Completing:
-    """Return what completes a word in a shell: to one of these names, else to a file's."""
-
-    def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        with suppress(ParleyError):  # a file with a mistake has no names
-            if completions := [CompletionItem(name) for name in names() if name.startswith(incomplete)]:
-                return completions
-        return [CompletionItem(incomplete, type="file")]
-
-    return complete
-
-
-def game_names() -> Iterable[str]:
-    """Return the names of the games that come with Parley."""
-    from parley.games.registry import GAMES  # slow to import
-
-    return GAMES
-
-
-def is_game(named: str, *of_games: Any) -> bool:
-    """Whether a word is the name of a game: of a study, too, only if one of the options `of_games` is given.
-
-    Raises UsageError for a name of neither.
-    """
-    file = paths.study_file(named)
-    if named in game_names():
-        return any(of_games) or not file.exists()
-    if file.stem == named and not file.exists():
-        names = [*game_names(), *paths.studies(paths.CONFIG)]
-        raise UsageError(f"{one_line(named, 60)!r}: no game and no study; {choose(named, names)}")
-    return False
-
-
-def _model_names() -> Iterable[str]:
-    from parley.engine.models import load_models  # slow to import
-
-    return load_models(paths.CONFIG / "models.yaml")
-
-
-STUDY_NAMES = _completing(lambda: paths.studies(paths.CONFIG))
-GAME_NAMES = _completing(game_names)
-MODEL_NAMES = _completing(_model_names)
-STUDY_OR_GAME_NAMES = _completing(lambda: [*paths.studies(paths.CONFIG), *game_names()])
 PATH = click.Path(path_type=Path)
-STUDY = click.argument("study", shell_complete=STUDY_NAMES)
-MODEL = click.argument("model", shell_complete=MODEL_NAMES)
+STUDY = click.argument("study")
 MODELS = click.option("--models", type=PATH, help="Model entries; default: models.yaml beside the study.")
 MODELS_FILE = click.option(
     "--models",
@@ -82,12 +32,8 @@ WHERE = click.option(
 )
 PLAYED_BY = click.option(
     "--model",
-    shell_complete=MODEL_NAMES,
     help="What plays the honest agents: a model entry, or a scripted policy; or a model without an entry, as in "
     "openai:NAME, ollama:NAME, http://127.0.0.1:8080/v1:NAME, hf:OWNER/NAME@COMMIT and gguf:PATH.",
-)
-SET = click.option(
-    "--set", "set_to", multiple=True, metavar="KEY=VALUE", help="Of a GAME: one of its parameters; may be repeated."
 )
 ENDPOINTS = click.option(
     "--endpoint",
@@ -96,7 +42,6 @@ ENDPOINTS = click.option(
     type=PATH,
     help="A running engine, one for each model; default: start them.",
 )
-STRICT = click.option("--strict", is_flag=True, help="Exit 1 if a record is damaged, instead of leaving it out.")
 TIMEOUT = click.option(
     "--engine-timeout",
     type=click.FloatRange(min=1),
@@ -105,21 +50,6 @@ TIMEOUT = click.option(
     envvar="PARLEY_ENGINE_TIMEOUT",
     show_envvar=True,
     help="Seconds to wait until the engine is ready.",
-)
-
-
-def _stdout_is_json(context: click.Context, option: click.Parameter, value: bool) -> bool:
-    if value:
-        log_to_stderr("parley: ")
-    return value
-
-
-JSON = click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    callback=_stdout_is_json,
-    help="Print JSON, and nothing else on standard output.",
 )
 PROCESSES = click.option(
     "--processes", type=click.IntRange(min=1), default=1, show_default=True, help="Work in so many processes."
@@ -156,14 +86,7 @@ def load(study: str, models: Path | None, plan: str | None = None, needs_weights
     from parley.study.load import require_plan
 
     gc.enable()
-    try:
-        loaded = load_study(settle(study), models, needs_weights=needs_weights)
-    except UsageError as error:
-        if plan is None:
-            raise
-        raise ParleyError(
-            f"{error} (the study changed during the run; correct it, and run the same command again)"
-        ) from None
+    loaded = load_study(settle(study), models, needs_weights=needs_weights)
     require_plan(loaded, plan)
     return loaded
 
@@ -226,28 +149,16 @@ def at_work(study: str, stage: str) -> Any:
     return working(paths.processes(paths.results(study)), stage)
 
 
-def axis_values(
-    texts: Sequence[str], option: str = "--where", form: str = "AXIS=VALUE, such as n=4"
-) -> dict[str, str]:
-    """Return the values of axes that `option` gave in a `form`; raises UsageError for what is none, or repeated."""
+def axis_values(texts: Sequence[str], option: str = "--where") -> dict[str, str]:
+    """Return the values of axes that `option` gave; raises UsageError for what is none, or repeated."""
     values: dict[str, str] = {}
     for text in texts:
         axis, _, value = text.partition("=")
         if not (axis and value):
-            raise UsageError(f"{option} {text}: write {form}")
+            raise UsageError(f"{option} {text}: write AXIS=VALUE, such as n=4")
         if values.setdefault(axis, value) != value:
             raise UsageError(f"{option} {text}: {axis} is {values[axis]} already; give one value")
     return values
-
-
-def parameters(texts: Sequence[str]) -> dict[str, Any]:
-    """Return the parameters of a game that --set gave as KEY=VALUE, each as YAML; raises as `axis_values`."""
-    from parley.text.yamlfile import plain
-
-    return {
-        name: plain(text)
-        for name, text in axis_values(texts, "--set", "KEY=VALUE, a key of the game's parameters").items()
-    }
 
 
 def refuse(where: str, *names: str) -> None:
@@ -286,32 +197,6 @@ def log_to_stderr(prefix: str = "") -> None:
         lines.only_stderr, lines.prefix = True, prefix
 
 
-def tell(as_json: bool, found: Any, lines: Iterable[str]) -> None:
-    """Print what a command found: as lines, or as one JSON value, in which a data frame is the list of its rows."""
-    if as_json:
-        click.echo(json.dumps(found, default=_json_value, indent=1, allow_nan=False))
-        return
-    for line in lines:
-        click.echo(line)
-
-
-def _json_value(found: Any) -> Any:
-    """Return what JSON has for a data frame, whose missing values are null; a path and the like is its text."""
-    if hasattr(found, "to_json"):
-        return json.loads(found.to_json(orient="records", double_precision=15))
-    return list(found) if isinstance(found, Iterable) else str(found)
-
-
 def say(text: str) -> None:
     """Print one line, whatever is in `text`."""
     click.echo(one_line(text))
-
-
-def refuse_folder(path: Path) -> None:
-    """Raise UsageError for a folder; it names a record in it."""
-    if path.is_dir():
-        record = next(iter(sorted(path.rglob("seed=*.parquet"))), None)
-        remedy = (
-            f"a folder; name a record, such as {record}" if record else "a folder that holds no record; name a file"
-        )
-        raise UsageError(f"{path}: {remedy}")

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 import click
 
 from parley import paths
-from parley.cli.common import JSON, MODELS, STRICT, STUDY_NAMES, at_work, load, log_to_stderr, study_loaded, tell
+from parley.cli.common import MODELS, at_work, load, log_to_stderr, study_loaded
 
 if TYPE_CHECKING:
     from parley.study import Study
 
-_TARGET = click.argument("target", metavar="STUDY|FILE", shell_complete=STUDY_NAMES)
+_TARGET = click.argument("target", metavar="STUDY|FILE")
 
 
 @click.group()
@@ -27,8 +27,7 @@ def ledger() -> None:
 
 @ledger.command()
 @study_loaded(plan=True)
-@STRICT
-def build(study: "Study", strict: bool) -> None:
+def build(study: "Study") -> None:
     """Make the ledger of a study from its records, and the table of its blocks.
 
     \b
@@ -40,7 +39,7 @@ def build(study: "Study", strict: bool) -> None:
 
     with at_work(study.name, "ledger"):
         part = played_part(study)
-        table = write_ledger(part, strict)
+        table = write_ledger(part)
     mark_done(study.name, "ledger", part.ledger_plan)
     hung = int((~table["agreed"].astype(bool)).sum())
     click.echo(f"{paths.ledger(study.name)}: {len(table):,} blocks, {hung:,} of them of deliberations that hung")
@@ -76,20 +75,17 @@ def verify(target: str, models: Path | None) -> None:
 @ledger.command()
 @_TARGET
 @MODELS
-@click.option("--block", type=click.IntRange(min=0), help="Show this block with its whole history.")
-@JSON
-def show(target: str, models: Path | None, block: int | None, as_json: bool) -> None:
-    """Print the blocks of a ledger as a table, or one block with what was said as YAML; nothing is checked.
+def show(target: str, models: Path | None) -> None:
+    """Print the blocks of a ledger as a table; nothing is checked.
 
     \b
-    Examples:  parley ledger show deliberation
-               parley ledger show deliberation --block 0
+    Example:  parley ledger show deliberation
     """
-    from parley.ledger.build import blocks, history, overview
+    from parley.ledger.build import overview
 
     chain = Path(target) if paths.is_ledger(target) else paths.ledger(load(target, models).name)
-    lines = overview(chain) if block is None else history(chain, block).splitlines()
-    tell(as_json, [each.model_dump() for each, _ in blocks(chain) if block in (None, each.height)], lines)
+    for line in overview(chain):
+        click.echo(line)
 
 
 COMMANDS = (ledger,)

@@ -1,15 +1,14 @@
-"""What `parley plan` prints, as lines of text or as JSON values."""
+"""What `parley plan` prints."""
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
 
 from parley import paths
 from parley.analysis.forks import without_effect
-from parley.analysis.made_by import ESTIMATED, PER_AGENT, SCRIPTED, UNKNOWN, Cost, Costs, played
+from parley.analysis.made_by import ESTIMATED, PER_AGENT, SCRIPTED, UNKNOWN, Costs, played
 from parley.analysis.planning import Planned, plan_table, planned, total_cost
 from parley.analysis.registration import registered_lines
 from parley.analysis.simulations import simulation_row
@@ -31,7 +30,7 @@ class Plan:
         records = [*self._own, *(played(other) if other is not None else [])]
         self._costs, self._plans = Costs(records), planned(study, records)
         self._too_long = too_long(study)
-        self._table = plan_table(study, self._plans, self._costs)
+        self._table = plan_table(study, self._plans)
 
     def write(self) -> list[str]:
         """Write the table of the questions, if there are any, and return its path. Raises RecordError."""
@@ -47,24 +46,11 @@ class Plan:
         rows = pd.DataFrame([simulation_row(*each) for each in self._own])
         yield from registered_lines(rows, self._study) if self._own else ()
 
-    def values(self) -> dict[str, Any]:
-        """Return the table of the questions, and what the whole study takes; None is not known."""
-        cost, known = total_cost(self._study.conditions, self._costs)
-        most, _ = total_cost(self._study.conditions, self._costs, at_most=True)
-        return {
-            "study": self._study.name,
-            "questions": self._table,
-            "takes": _takes(cost),
-            "takes_at_most": _takes(most),
-            "known_from": known,
-            "too_long": list(map(asdict, self._too_long)),
-        }
-
     def lines(self) -> Iterator[str]:
         """Yield all of it as text."""
         yield from _questions(self._plans, self._table) if self._plans else ["no question is declared"]
         yield ""
-        yield from _costs(self._study, self._table, self._costs)
+        yield from _costs(self._study, self._costs)
         yield from filter(None, [forks_line(self._study), without_effect(self._study)])
         for each in self._too_long:
             yield one_line(
@@ -75,14 +61,10 @@ class Plan:
         yield ""
 
 
-def _takes(cost: Cost) -> dict[str, float | None]:
-    return {part: None if math.isnan(value) else value for part in _PARTS for value in [getattr(cost, part)]}
-
-
 def _questions(plans: list[Planned], found: pd.DataFrame) -> Iterator[str]:
-    header = ("question", "compared", "pairs", "difference", "power", "80% finds", "seeds", "for 80%", "for 90%")
-    asked, rows = list(zip(plans, found.to_dict("records"), strict=True)), []
-    for plan, row in asked:
+    header = ("question", "compared", "pairs", "difference", "power", "80% finds", "seeds", "for 80%")
+    rows = []
+    for plan, row in zip(plans, found.to_dict("records"), strict=True):
         rate, difference = row["rate_from"], row["difference"]
         share = not math.isnan(rate)
         rows.append(
@@ -95,24 +77,17 @@ def _questions(plans: list[Planned], found: pd.DataFrame) -> Iterator[str]:
                 "?" if plan.assumed is None else _found(row["smallest_80"], share),
                 str(row["seeds"]),
                 _count(row["seeds_80"], plan),
-                _count(row["seeds_90"], plan),
             ]
         )
     yield from table(header, rows)
     if len(plans) > 1:
         level = found["level"][0]
         yield f"power: of p < {level:.2g}, the first step of Holm's correction over {len(plans)} comparisons"
-    for plan, row in asked:
+    for plan in plans:
         yield one_line(f"{plan.comparison.label}: {plan.basis}")
-        if plan.ends:
-            yield one_line(
-                f"{plan.comparison.label}: {plan.pairs} pairs leave its power between {row['power_low']:.0%} and "
-                f"{row['power_high']:.0%} (80% interval); {_count(row['seeds_80_cautious'], plan)} seeds have 80% at "
-                "the cautious end"
-            )
 
 
-def _costs(study: Study, found: pd.DataFrame, costs: Costs) -> Iterator[str]:
+def _costs(study: Study, costs: Costs) -> Iterator[str]:
     cost, known = total_cost(study.conditions, costs)
     header = ("what it takes", "simulations", "tokens", "engine hours", "GPU hours", "money")
     simulations = f"{sum(len(condition.seeds) for condition in study.conditions):,}"
@@ -120,12 +95,7 @@ def _costs(study: Study, found: pd.DataFrame, costs: Costs) -> Iterator[str]:
     if ESTIMATED in known:
         most, _ = total_cost(study.conditions, costs, at_most=True)
         rows.append(["the study, at most", simulations, *(_number(getattr(most, part)) for part in _PARTS)])
-    for row in found.to_dict("records"):
-        rows.append([f"{row['question']}: as it is", *(_number(row[part]) for part in ("simulations", *_PARTS))])
-        if not pd.isna(row["seeds_80"]):
-            needed = f"{row['conditions'] * row['seeds_80']:,}"
-            rows.append([f"{row['question']}: for 80%", needed, *map(_number, (row[f"{p}_80"] for p in _PARTS))])
-    yield from table(header, [[one_line(cell) for cell in row] for row in rows])
+    yield from table(header, rows)
     if UNKNOWN in known:
         yield one_line(
             f"?: no record says what {', '.join(known[UNKNOWN])} takes; play some simulations, or name with --from a "

@@ -5,7 +5,7 @@ import re
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -50,8 +50,7 @@ def run(study: str, options: tuple[str, ...]) -> None:
 @click.command()
 @common.study_loaded()
 @click.option("--paths", "only_paths", is_flag=True, help="Print the paths of all records, one per line.")
-@common.JSON
-def expand(study: "Study", only_paths: bool, as_json: bool) -> None:
+def expand(study: "Study", only_paths: bool) -> None:
     """Check a study and list its conditions.
 
     \b
@@ -59,12 +58,8 @@ def expand(study: "Study", only_paths: bool, as_json: bool) -> None:
     """
     simulations = list(study.simulations())
     if only_paths:
-        records = [str(simulation.record(study.name)) for simulation in simulations]
-        common.tell(as_json, records, records)
-        return
-    if as_json:
-        facts = ("spec", "threat_model", "seeds")
-        common.tell(True, [{**c.axes, **{fact: getattr(c, fact) for fact in facts}} for c in study.conditions], ())
+        for simulation in simulations:
+            click.echo(str(simulation.record(study.name)))
         return
     for condition in study.conditions:
         seeds = condition.seeds
@@ -77,7 +72,7 @@ def expand(study: "Study", only_paths: bool, as_json: bool) -> None:
 
 
 @click.command("fetch-model")
-@common.MODEL
+@click.argument("model")
 @click.option(
     "--install",
     type=click.Choice(("uv", "pip")),
@@ -98,7 +93,7 @@ def fetch_model(model: str, install: str | None, models: Path) -> None:
     from parley.progress.state import FETCH_MODEL
 
     entry = model_entry(model, models)
-    for line in plan(model, entry, models, install is not None):
+    for line in plan(model, entry, models):
         click.echo(line, err=True)
     if install is not None:
         install_packages(model, entry, models, install)
@@ -108,21 +103,19 @@ def fetch_model(model: str, install: str | None, models: Path) -> None:
     click.echo(f"{model}: ready, {marker}")
 
 
-class _Duration(click.ParamType[float]):
-    """A time as `90s`, `30m` or `2h`, in seconds."""
-
-    name = "TIME"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if (found := re.fullmatch(r"([1-9]\d{0,5})([smh])", str(value), re.ASCII)) is None:
-            self.fail(f"{value!r}: write a time such as 90s, 30m or 2h", param, ctx)
-        return float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
+def _seconds(text: str) -> float:
+    """Return a time as `90s`, `30m` or `2h` in seconds; raises ValueError."""
+    if (found := re.fullmatch(r"([1-9]\d{0,5})([smh])", text, re.ASCII)) is None:
+        raise ValueError(text)
+    return float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
 
 
 @click.command()
-@click.argument("model", required=False, shell_complete=common.MODEL_NAMES)
+@click.argument("model", required=False)
 @click.option("--endpoint", type=common.PATH, help="Endpoint file to write.")
-@click.option("--keep", type=_Duration(), help="Leave it running until nobody used it for so long: 30m, 2h.")
+@click.option(
+    "--keep", type=_seconds, metavar="TIME", help="Leave it running until it was not used for so long: 30m, 2h."
+)
 @click.option("--list", "listed", is_flag=True, help="Show the engines that are kept.")
 @click.option("--stop", is_flag=True, help="End the kept engines, or that of MODEL.")
 @common.MODELS_FILE
@@ -152,7 +145,7 @@ def serve(
     from parley.engine import kept, supervisor
     from parley.engine.models import model_entry
     from parley.engine.weights import fetch, model_folder, refuse_service
-    from parley.progress.events import note_server_line, working
+    from parley.progress.events import working
     from parley.progress.state import SERVE
     from parley.text import duration
 
@@ -182,9 +175,8 @@ def serve(
 
     results = paths.results_of_endpoint(endpoint)
     facts = {"model": model, "endpoint": str(endpoint)}
-    with nullcontext() if results is None else working(paths.processes(results), SERVE, **facts) as events:
-        hear = partial(note_server_line, events)
-        supervisor.serve(model, entry, prepare, endpoint, exit_with_parent, hear=hear, keep=keep or 0.0)
+    with nullcontext() if results is None else working(paths.processes(results), SERVE, **facts):
+        supervisor.serve(model, entry, prepare, endpoint, exit_with_parent, keep=keep or 0.0)
 
 
 @click.command()
@@ -238,10 +230,8 @@ def simulate_shard(study: "Study", number: int, engine: str, exit_with: int | No
 
 @click.command()
 @common.study_loaded(plan=True, needs_weights=False)
-@common.STRICT
 @common.PROCESSES
-@common.JSON
-def summarize(study: "Study", strict: bool, processes: int, as_json: bool) -> None:
+def summarize(study: "Study", processes: int) -> None:
     """Make the tables of a study from the records that are there, and print that of its conditions.
 
     A damaged record is named and left out. To have its simulation played again, delete the file and run the study.
@@ -256,11 +246,8 @@ def summarize(study: "Study", strict: bool, processes: int, as_json: bool) -> No
     from parley.report.answers import answer_lines
 
     with common.at_work(study.name, "tables"):
-        table = write_tables(study, strict, processes)
+        table = write_tables(study, processes=processes)
         answered, paper = (read_table(study.name, name) for name in ("questions", "paper"))
-    if as_json:
-        common.tell(True, table, ())
-        return
     click.echo(print_conditions(table, study.axes, study.game))
     for line in [*answer_lines(answered, study), *paper_lines(paper, study.game)]:
         common.say(line)

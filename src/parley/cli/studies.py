@@ -30,11 +30,9 @@ _TEMPLATES = Path(__file__).with_name("templates")
 
 @click.command()
 @click.argument("name", required=False)
-@click.option(
-    "--game", shell_complete=common.GAME_NAMES, help="Game of the study. Without NAME: write a game of this name."
-)
+@click.option("--game", help="Game of the study. Without NAME: write a game of this name.")
 @click.option("--policy", help="Without NAME: write a policy of this name, for the consensus game.")
-@click.option("--model", shell_complete=common.MODEL_NAMES, help="What plays: models or policies, as in a,b.")
+@click.option("--model", help="What plays: models or policies, as in a,b.")
 @click.option("--n", help="Numbers of agents, as in 4,8.")
 @click.option("--b", help="How many of them are Byzantine, as in 0,1.")
 @click.option("--prompt", help="Prompts of the game, as in a,b.")
@@ -139,8 +137,9 @@ def _study_text(file: Path, game: "type[Game]", answers: dict[str, str], models:
     parameters = []
     for name, field in game.Parameters.model_fields.items():
         default = to_jsonable_python(field.get_default(call_default_factory=True), fallback=str)
-        about = re.split(r"[.:;](?= |$)", field.description or "")[0]
-        parameters.append(f"#   {name}: {_flow(default)} # {about}")
+        # Its first clause, which ends at no point inside of brackets.
+        about = re.match(r"(?:\([^()]*\)|[.:;](?! |$)|[^.:;])*", field.description or "")
+        parameters.append(f"#   {name}: {_flow(default)} # {about[0] if about else ''}")
     return _filled(
         "study.yaml",
         **answers,
@@ -169,7 +168,7 @@ def _filled(template: str, **names: str) -> str:
 def prune(study: "Study", yes: bool) -> None:
     """List, or take away, the records and journals of former configurations of a study.
 
-    They go to results/STUDY/.pruned, from where the next `prune --yes` after 30 days deletes them. Only a record or a
+    They go to results/STUDY/.pruned, and stay there until you delete them. Only a record or a
     journal of Parley that lies where its own identity says is taken, and none that is being played. Of two study files
     of one name, which share a folder of results, only the one under config/ is taken.
 
@@ -188,26 +187,23 @@ def prune(study: "Study", yes: bool) -> None:
 
 
 @click.command("import")
-@click.argument("form", metavar="FORMAT")
+@click.argument("form", metavar="FORMAT", type=click.Choice(("byzantine-cheap-talk", "byzantine-consensus")))
 @click.argument("path", type=common.PATH)
 @click.option("--name", required=True, help="Name of the study that is made; nothing is overwritten.")
-@click.option("--keep-damaged", is_flag=True, help="Import damaged games too; their records name the damage.")
-@click.option("--source", default="", help="Where the games are from; default: what the format says.")
-@click.option("--license", "license_note", default="", help="A note on their license; default: what the format says.")
-def import_games(form: str, path: Path, name: str, keep_damaged: bool, source: str, license_note: str) -> None:
+def import_games(form: str, path: Path, name: str) -> None:
     """Make a study and records of games that somebody else's code played, so that tables and figures show them.
 
-    FORMAT is byzantine-cheap-talk, jsonl (JSON lines, one a reply), or an installed entry point of the group
-    parley.formats. The rules play each game from its replies, and payoffs must follow from its actions. What is
-    damaged is listed, counted by kind, and left out. Nothing is asked of any model.
+    FORMAT is byzantine-cheap-talk or byzantine-consensus, by whose code played them. The rules play each game from
+    its replies, and payoffs must follow from its actions. What is damaged is listed, counted by kind, and left out.
+    Nothing is asked of any model.
 
     \b
     Examples:  parley import byzantine-cheap-talk ../byzantine-cheap-talk/results --name published-games
-               parley import jsonl games.jsonl --name theirs --source "their paper" --license CC-BY-4.0
+               parley import byzantine-consensus ../byzantine_consensus_game/results --name their-games
     """
     from parley.imports.import_games import import_games as write_imports
 
-    for line in write_imports(form, path, name, keep_damaged, source, license_note).lines():
+    for line in write_imports(form, path, name).lines():
         common.say(line)
 
 
@@ -222,24 +218,23 @@ def import_games(form: str, path: Path, name: str, keep_damaged: bool, source: s
 )
 @click.option("--output", type=common.PATH, help="Folder; default: results/STUDY/exports/FORMAT.")
 @click.option("--license", "license_note", default="", help="License of the results: an SPDX identifier or a URL.")
-@click.option("--author", default="", help="Who made them; default: nobody is named.")
 @common.MODELS
-def export(study: str, form: Any, output: Path | None, license_note: str, author: str, models: Path | None) -> None:
+def export(study: str, form: Any, output: Path | None, license_note: str, models: Path | None) -> None:
     """Write the results of a study for elsewhere, into a folder that must not exist.
 
-    Logs of inspect_ai leave out a damaged record, and name it. --license and --author are for the README.md of a
-    folder, which `parley run` has to have finished.
+    Logs of inspect_ai leave out a damaged record, and name it. --license is for the README.md of a folder, which
+    `parley run` has to have finished.
 
     \b
     Examples:  parley export demo --format inspect
-               parley export demo --format folder --license CC-BY-4.0 --author "Jo Doe" --output demo-data
+               parley export demo --format folder --license CC-BY-4.0 --output demo-data
     """
     from parley.api.studies import load_to_read
     from parley.export import export as write_export
 
     common.log_to_stderr("parley: ")  # what is on stdout is the folder
     file = str(common.settle(study))
-    click.echo(str(write_export(load_to_read(file, paths.root(), models), form, output, license_note, author)))
+    click.echo(str(write_export(load_to_read(file, paths.root(), models), form, output, license_note)))
 
 
 @click.command()
@@ -248,13 +243,11 @@ def export(study: str, form: Any, output: Path | None, license_note: str, author
     "--from",
     "other",
     metavar="STUDY",
-    shell_complete=common.STUDY_NAMES,
     help="Another study whose records tell rates, tokens and times, too.",
 )
 @click.option("--freeze", is_flag=True, help="Write the preregistration beside the study file instead.")
 @click.option("--force", is_flag=True, help="With --freeze: write it anew, what a person wrote in it is lost.")
-@common.JSON
-def plan(study: "Study", other: str | None, freeze: bool, force: bool, as_json: bool) -> None:
+def plan(study: "Study", other: str | None, freeze: bool, force: bool) -> None:
     """Show what the questions of a study can find, how many seeds that takes, and what it costs.
 
     Nothing needs to be played. Rates are those that a question expects, or the records' of a pilot; tokens, hours and
@@ -271,39 +264,15 @@ def plan(study: "Study", other: str | None, freeze: bool, force: bool, as_json: 
     from parley.study.frozen import frozen_state, frozen_when, write_frozen
 
     if freeze:
-        frozen = str(write_frozen(study, force))
-        common.tell(as_json, {"files": [frozen], "registered": (when := frozen_when(study))}, [frozen, when])
+        click.echo(str(write_frozen(study, force)))
+        click.echo(frozen_when(study))
         return
     common.refuse("without --freeze", "force")
     made = Plan(study, common.load(other, study.models_file, needs_weights=False) if other else None)
     files = made.write()
-    state = [*made.registered(), one_line(f"preregistration: {frozen_state(study)}")]
-    common.tell(as_json, {**made.values(), "files": files}, chain(made.lines(), files, state))
+    for line in chain(made.lines(), files, made.registered()):
+        click.echo(line)
+    common.say(f"preregistration: {frozen_state(study)}")
 
 
-@click.command()
-@common.STUDY
-@click.option("--profile", help="Snakemake's profile, such as slurm; default: on this machine, on all its cores.")
-@click.option("--remove", is_flag=True, help="Remove it instead; results stay, and the study may be gone already.")
-@common.MODELS
-def stage(study: str, profile: str | None, remove: bool, models: Path | None) -> None:
-    """Write the stage of DVC that plays a study into dvc.yaml, so that `dvc push` and `dvc pull` share its results.
-
-    It depends on the study file, and on the prompts, policies, models and problems of its own. Call it again when the
-    study names others. `dvc repro` runs it.
-
-    \b
-    Examples:  parley stage my-study
-               parley stage paper --profile slurm
-               parley stage demo --remove
-    """
-    from parley.workflow.command import remove_stage, write_stage
-
-    if remove:
-        remove_stage(common.settle(study))
-        return
-    for text in write_stage(common.load(study, models, needs_weights=False), profile):
-        click.echo(text)
-
-
-COMMANDS = (new, plan, prune, import_games, export, stage)
+COMMANDS = (new, plan, prune, import_games, export)

@@ -1,7 +1,7 @@
 """The commands for people: watch, read and check what was played; measure a model."""
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +9,7 @@ import click
 
 from parley import paths
 from parley.cli import common
-from parley.errors import ParleyError, RecordError, UsageError
+from parley.errors import ParleyError, RecordError
 from parley.text import one_line, table
 
 if TYPE_CHECKING:
@@ -17,43 +17,26 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("study", metavar="STUDY | GAME", shell_complete=common.STUDY_OR_GAME_NAMES)
-@common.MODELS
+@common.study_loaded()
 @common.PLAYED_BY
 @click.option("--n", type=click.IntRange(min=1), help="Number of agents.")
 @click.option("--b", type=click.IntRange(min=0), help="Number of Byzantine agents.")
 @click.option("--prompt", help="Prompt variant.")
-@click.option(
-    "--byzantine",
-    shell_complete=common.MODEL_NAMES,
-    help="Of a GAME: what plays the Byzantine agents; default: what plays the honest ones.",
-)
-@common.SET
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
 @common.WHERE
 @common.ENDPOINTS
 @click.option("--reasoning", is_flag=True, help="Print the texts too, private notes included.")
-@click.option("--plain", is_flag=True, help="Print a line for each reply, as in a pipe, instead of the matrix.")
-@click.option("--record", type=common.PATH, help="Make a picture of the last matrix: a new .svg file.")
 @common.TIMEOUT
 def play(
-    study: str,
-    models: Path | None,
+    study: "Study",
     seed: int,
     where: tuple[str, ...],
     endpoints: tuple[Path, ...],
     reasoning: bool,
-    plain: bool,
-    record: Path | None,
     engine_timeout: float,
-    byzantine: str | None,
-    set_to: tuple[str, ...],
     **axes: Any,
 ) -> None:
     """Play one game of a study's first condition that fits, live in the terminal; the study gets no record of it.
-
-    Instead of a STUDY the name of a GAME will do (consensus, deliberation, stag_hunt): then options say who plays
-    what. Where a study has that name, the study is meant without --byzantine and --set.
 
     A terminal shows a matrix of agents by rounds: equal replies in one color, and at the end what the game says of
     each agent. In a pipe, with NO_COLOR or where there is little room, each reply is a line.
@@ -62,64 +45,19 @@ def play(
     Examples:  parley play demo --n 12 --b 3
                parley play demo --model smollm2-135m --b 1 --reasoning
                parley play adversaries --where byzantine=equivocate --seed 3
-               parley play stag-hunt-demo --b 1 --record hunt.svg
-               parley play consensus --n 10 --b 2 --model majority --byzantine random --set max_rounds=10
-               parley play stag_hunt --n 4 --model tit_for_tat --set cheap_talk=false
     """
     from parley.play.live import play as play_live
 
-    if common.is_game(study, byzantine, set_to):
-        common.refuse("with a GAME, which has one condition", "where")
-        loaded, axes = _study_of_flags(study, models, axes, byzantine, common.parameters(set_to)), {}
-    else:
-        common.refuse(
-            f"with a STUDY, which says it; use --where, or name a GAME ({', '.join(common.game_names())})",
-            "byzantine",
-            "set_to",
-        )
-        loaded = common.load(study, models)
-        if axes["model"] is not None:
-            loaded = common.with_model(loaded, axes, loaded.game.roles[0])
-    values = {axis: value for axis, value in axes.items() if value is not None}
-    for axis, value in common.axis_values(where).items():
-        if values.setdefault(axis, value) != value:
-            raise UsageError(f"--where {axis}={value}: --{axis} says {values[axis]}; give one of them")
-    terminal = None if plain else sys.stdout
-    play_live(loaded, values, seed, endpoints, engine_timeout, reasoning, click.echo, terminal, record)
-
-
-def _study_of_flags(
-    game: str, models: Path | None, axes: Mapping[str, Any], byzantine: str | None, parameters: dict[str, Any]
-) -> "Study":
-    """Return a study of one condition, as flags say it; raises UsageError for what the game does not know."""
-    from parley.games.registry import game_class
-    from parley.study.load import study_of
-
-    rules = game_class(game)
-    if axes["model"] is None:
-        scripted = ", ".join(name for name, kind in rules.policies.items() if not kind.asks_model and not kind.roles)
-        raise UsageError(f"--model: say who plays: an entry of models.yaml, or a scripted policy ({scripted})")
-    if byzantine is not None and not axes["b"]:
-        raise UsageError("--byzantine: there is no Byzantine agent; say how many with --b")
-    default = {"n": 4, "b": 0, "prompt": next(iter(rules.prompts)), "byzantine": byzantine}
-    given = {key: value for key, value in axes.items() if value is not None}
-    grid = {key: value for key, value in {**default, **given}.items() if value is not None}
-    made = common.unfiled_model(axes["model"], models or paths.models_file(Path(f"{game}.yaml")))
-    if made is not None:
-        grid["model"] = made[0]
-    title = f"A game of {game.replace('_', ' ')}"
-    content = {"game": game, "title": title, "parameters": parameters, "grids": [grid]}
-    try:
-        return study_of(game, content, models, unfiled=dict([made] if made else []))
-    except UsageError as error:  # it names keys of a study, where there are options
-        raise UsageError(str(error).replace("grids[0].", "--", 1).replace("parameters: ", "--set ", 1)) from None
+    if axes["model"] is not None:
+        study = common.with_model(study, axes, study.game.roles[0])
+    values = {axis: value for axis, value in axes.items() if value is not None} | common.axis_values(where)
+    play_live(study, values, seed, endpoints, engine_timeout, reasoning, click.echo, sys.stdout)
 
 
 @click.command()
 @common.study_loaded(needs_weights=False)
 @click.option("--watch", is_flag=True, help="Keep showing it until all is done; Ctrl-C ends it.")
-@common.JSON
-def status(study: "Study", watch: bool, as_json: bool) -> None:
+def status(study: "Study", watch: bool) -> None:
     """Show how far a study is: finished, in progress, to do; replies and tokens per second, time left, problems.
 
     It looks at files alone, so it tells of a run in another terminal or on a cluster, too. With --watch in a pipe it
@@ -132,16 +70,15 @@ def status(study: "Study", watch: bool, as_json: bool) -> None:
     from parley.progress import screen
 
     if watch:
-        common.refuse("with --watch, which draws", "as_json")
         screen.watch(study)
         return
-    common.tell(as_json, screen.status_values(study) if as_json else None, screen.status(study))
+    for line in screen.status(study):
+        click.echo(line)
 
 
 @click.command()
 @click.argument("records", nargs=-1, required=True, type=common.PATH)
-@common.JSON
-def replay(records: tuple[Path, ...], as_json: bool) -> None:
+def replay(records: tuple[Path, ...]) -> None:
     """Play records again without an engine and compare the content digests; exits 1 on a difference.
 
     A record that cannot be read is named, and the others are played. A game's own code is found beside the study file,
@@ -154,7 +91,6 @@ def replay(records: tuple[Path, ...], as_json: bool) -> None:
     from parley.policies.own_code import look_beside
 
     for path in records:
-        common.refuse_folder(path)
         if study_file := paths.study_of_record(path):
             look_beside(study_file.parent)
     rows: list[dict[str, str]] = []
@@ -166,7 +102,7 @@ def replay(records: tuple[Path, ...], as_json: bool) -> None:
             rows.append({"replay": verdict, "digest": digest, "record": str(path)})
         except RecordError as problem:
             damaged.append(problem)
-    common.tell(as_json, rows, _table(rows))
+    _print_table(rows)
     if len(records) == 1 and damaged:
         raise damaged[0]
     for error in damaged:
@@ -182,22 +118,22 @@ def replay(records: tuple[Path, ...], as_json: bool) -> None:
 @common.MODELS_FILE
 @click.option(
     "--batch",
+    default=16,
+    show_default=True,
     type=click.IntRange(2, 1024),
-    help="Requests in flight at once; default: as many as the records' engine may have had, else 16.",
+    help="Requests in flight at once.",
 )
 @click.option(
     "--sample", type=click.IntRange(min=1), help="Ask this many attempts of each record and model; default: all."
 )
 @common.TIMEOUT
-@common.JSON
 def verify(
     records: tuple[Path, ...],
     endpoints: tuple[Path, ...],
     models: Path,
-    batch: int | None,
+    batch: int,
     sample: int | None,
     engine_timeout: float,
-    as_json: bool,
 ) -> None:
     """Ask the model again for the replies of records, and compare; exits 1 on a difference.
 
@@ -210,7 +146,7 @@ def verify(
     \b
     Example:  parley verify results/demo/simulations/model=smollm2-135m/n=4/*/*/*/seed=0.parquet --sample 20
     """
-    from parley.play.verify import Verified, as_shown, difference_lines
+    from parley.play.verify import Verified, difference_lines
     from parley.play.verify import verify as verify_records
 
     common.log_to_stderr()  # what it finds is on stdout
@@ -219,9 +155,9 @@ def verify(
         for result in verify_records(records, endpoints, models, batch, sample, engine_timeout):
             done.append(result)
     finally:  # what was found before an engine died
-        lines = [line for result in done for line in difference_lines(result)]
-        rows = [result.row for result in done]
-        common.tell(as_json, rows, [*_table(map(as_shown, rows)), *lines])
+        _print_table([result.row for result in done])
+        for line in (line for result in done for line in difference_lines(result)):
+            click.echo(line)
     different = sum(bool(result.different) for result in done)
     if different:
         raise ParleyError(f"{different} of {len(done)} passes gave other replies than the records")
@@ -239,14 +175,12 @@ def show(record: Path, replies: bool) -> None:
     Example:  parley show results/demo/simulations/model=majority/n=4/b=0/prompt=may_exist/*/seed=3.parquet
     """
     from parley.play.record import read_summary
-    from parley.play.show import read_lines, summary_text
+    from parley.play.show import show_replies, summary_text
 
-    common.refuse_folder(record)
-    if not replies:
+    if replies:
+        show_replies(record, click.echo, sys.stdout)
+    else:
         click.echo(summary_text(record, read_summary(record)), nl=False)
-        return
-    for line in read_lines(record, sys.stdout):
-        click.echo(line)
 
 
 @click.command()
@@ -283,9 +217,9 @@ def view(study: str, most: int | None, models: Path | None, plan: str | None, pr
     click.echo(str(page))
 
 
-def _table(rows: Iterable[Mapping[str, str | int | float]]) -> list[str]:
-    rows = list(rows)
-    return table([*rows[0]], [[*row.values()] for row in rows]) if rows else []
+def _print_table(rows: Sequence[Mapping[str, str | int | float]]) -> None:
+    for line in table([*rows[0]], [[*row.values()] for row in rows]) if rows else ():
+        click.echo(line)
 
 
 COMMANDS = (play, status, view, replay, verify, show)

@@ -8,42 +8,24 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from parley.text import meant
+# No entry may name these.
+_OWN = (
+    *("model", "uds", "host", "port", "served-model-name", "dtype", "max-model-len", "trust-remote-code"),
+    *("device-ids", "enable-prompt-tokens-details", "structured-outputs-config", "config", "tensor-parallel-size"),
+)
 
-# No entry may name these, for these reasons.
-_REFUSED = {
-    "is Parley's own": (
-        "model uds host port served-model-name dtype max-model-len trust-remote-code device-ids "
-        "enable-prompt-tokens-details structured-outputs-config config"
-    ),
-    "follows from gpus, data-parallel-size and pipeline-parallel-size": "tensor-parallel-size",
-}
-_REASONS = {name: reason for reason, names in _REFUSED.items() for name in names.split()}
-
-# What concerns the machine alone: how much memory, on which devices, in which order, with which log. It may change
-# which requests share a batch, and with that the last bits, which no identity holds
-# (docs/explanation/reproducibility.md).
+# What concerns the machine alone: memory, parallelism, scheduling, loading, logging. It may change which requests
+# share a batch, and with that the last bits, which no identity holds (docs/explanation/reproducibility.md).
 # A list of what is allowed: vLLM has 200 arguments, and each version brings more.
 MACHINE_ARGUMENTS = (
-    # memory
     *("cpu-offload-gb", "enable-prefix-caching", "gpu-memory-utilization", "kv-cache-memory-bytes"),
-    *("kv-offloading-backend", "kv-offloading-size", "num-gpu-blocks-override", "prefix-caching-hash-algo"),
-    # parallelism
-    *("cpu-distributed-timeout-seconds", "data-parallel-size", "disable-custom-all-reduce"),
-    *("distributed-timeout-seconds", "enable-expert-parallel", "max-parallel-loading-workers", "numa-bind"),
-    "pipeline-parallel-size",
-    # scheduling
-    *("async-scheduling", "enable-chunked-prefill", "long-prefill-token-threshold", "max-num-batched-tokens"),
-    *("max-num-seqs", "renderer-num-workers"),
-    # loading
-    *("download-dir", "safetensors-load-strategy", "use-tqdm-on-load"),
-    # logging
-    *("aggregate-engine-logging", "disable-log-stats", "disable-uvicorn-access-log", "enable-log-requests"),
-    *("enable-server-load-tracking", "kv-cache-metrics", "log-error-stack", "log-level", "max-log-len"),
-    *("show-hidden-metrics-for-version", "uvicorn-log-level"),
+    *("num-gpu-blocks-override", "data-parallel-size", "pipeline-parallel-size", "disable-custom-all-reduce"),
+    *("enable-expert-parallel", "async-scheduling", "enable-chunked-prefill", "max-num-batched-tokens"),
+    *("max-num-seqs", "download-dir", "safetensors-load-strategy", "disable-log-stats", "enable-log-requests"),
+    *("log-level", "show-hidden-metrics-for-version", "uvicorn-log-level"),
 )
-# Switches of which vLLM knows no form with "no-"; false is what they are by themselves.
-ONLY_ON = frozenset(("aggregate-engine-logging", "disable-log-stats"))
+# The switch of which vLLM knows no form with "no-"; false is what it is by itself.
+ONLY_ON = "disable-log-stats"
 # A server's GPUs are shared by this many replicas, and by this many parts of each; on a CPU there is one.
 SHARES = ("data-parallel-size", "pipeline-parallel-size")
 
@@ -64,7 +46,7 @@ def written(key: str, value: Any) -> list[str]:
         return [f"--{name}", str(value)]
     on = value is not name.startswith("no-")
     name = name.removeprefix("no-")
-    return [f"--{name}"] if on else [] if name in ONLY_ON else [f"--no-{name}"]
+    return [f"--{name}"] if on else [] if name == ONLY_ON else [f"--no-{name}"]
 
 
 def tensor_parallel(gpus: int, arguments: Mapping[str, Any]) -> int:
@@ -87,9 +69,8 @@ def check_arguments(arguments: Mapping[str, Any]) -> None:
     """Raise ValueError if an argument is Parley's own."""
     for key in arguments:
         name = argument_name(key).removeprefix("no-")
-        # vLLM completes beginnings.
-        if reason := next((why for own, why in _REASONS.items() if own.startswith(name)), None):
-            raise ValueError(f"argument {key!r} {reason}; remove it")
+        if any(own.startswith(name) for own in _OWN):  # vLLM completes beginnings
+            raise ValueError(f"argument {key!r} is Parley's own (tensor-parallel-size follows from gpus); remove it")
 
 
 def check_concern_the_machine(arguments: Mapping[str, Any]) -> None:
@@ -97,8 +78,6 @@ def check_concern_the_machine(arguments: Mapping[str, Any]) -> None:
     for key in arguments:
         # Whole names only: a beginning may come to mean another argument with the next version of vLLM.
         if "." in key or argument_name(key).removeprefix("no-") not in MACHINE_ARGUMENTS:
-            close = meant(argument_name(key), MACHINE_ARGUMENTS, 0.9)  # others of vLLM are nearly called so
             raise ValueError(
-                f"argument {key!r} may change replies; {f'did you mean {close!r}? else ' if close else ''}move it to "
-                "engine_args, which are part of results' identity"
+                f"argument {key!r} may change replies; move it to engine_args, which are part of results' identity"
             )

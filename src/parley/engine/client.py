@@ -10,7 +10,7 @@ from typing import Any
 
 from parley.engine.endpoint import FAILED, read_endpoint
 from parley.engine.grammar import constraint
-from parley.engine.models import ModelEntry, compare_names
+from parley.engine.models import ModelEntry
 from parley.engine.service import fetch
 from parley.engine.service.budget import Bill, Budget
 from parley.engine.service.dialect import OWN_SECONDS
@@ -50,7 +50,6 @@ _FINISH = {
 }
 # How long a dying server is given to say why in its endpoint file.
 _LAST_WORDS_SECONDS = 15.0
-_TOLD_NAMES = 10
 
 
 class Engine:
@@ -65,8 +64,6 @@ class Engine:
         self._of_service = isinstance(place, Service)
         self._sender = Retries(place) if isinstance(place, Service) else _OwnServer(place, seconds)
         self._server = self._sender.service
-        self._told: set[str] = set()  # of names that answered in place of the one asked for
-        self._told_tags = False
         self._api = APIS[self._server.dialect.api]
         self._chat = self._server.api + self._api.path
         self._budget = budget
@@ -114,7 +111,7 @@ class Engine:
         body = {
             **entry.extra,
             "model": self._server.served,
-            "messages": entry.messages(ask.messages),
+            "messages": ask.messages,
             **dialect.fields(sampling, seed),
             **constraint(ask, self._of_service, dialect, entry.grammar),
         }
@@ -147,7 +144,6 @@ class Engine:
             completion = self._read(response, is_json)
         except RecursionError:
             return self._unusable(TOO_DEEP, "nested too deep")
-        self._tell_model(completion)
         most = max_tokens * TOKEN_BYTES
         if len(completion.text) + len(completion.reasoning or "") > most:
             return self._unusable(TOO_LARGE, f"more than {most:,} characters for {max_tokens:,} tokens")
@@ -199,29 +195,11 @@ class Engine:
         keyless = Completion(**{name: server.without_key(getattr(completion, name)) for name in completion.__slots__})
         if keyless != completion:
             _log.warning("%s put the API key into a reply; it was taken out", server.who, extra=every(60.0, of=self))
-        if tagged is not None and server.dialect.think_tags is None and not self._told_tags:
-            self._told_tags = True
-            _log.warning(
-                "%s writes thoughts in <think> tags into its replies; they are taken off. %s",
-                server.who,
-                "dialect: {think_tags: true} in its entry says so, false leaves them there"
-                if self._of_service
-                else "engine_args: {reasoning-parser: ...} in its entry lets the server do it",
-            )
         return keyless
 
     def _unusable(self, reason: str, why: str) -> Completion:
         _log.info("%s sent a reply that counts as unusable: %s", self._server.who, why)
         return Completion(text="", finish_reason=reason)
-
-    def _tell_model(self, completion: Completion) -> None:
-        """Tell once of an answer by another model."""
-        server, name = self._server, completion.served_model
-        if name is None or name in self._told or len(self._told) == _TOLD_NAMES:
-            return
-        if compare_names(server.served, name) == "other":
-            self._told.add(name)
-            _log.warning("%s was asked for %s and answered as %s", server.who, server.served, name)
 
     async def _post(self, content: bytes, most: Tokens) -> fetch.Response:
         """Send a request once, paid from the budget if there is one; `most` is what it can use."""
@@ -239,7 +217,9 @@ class Engine:
 
     async def provenance(self) -> Mapping[str, Any]:
         """Return what the engine tells of itself, for the record."""
-        return await self._sender.provenance(self._http)
+        if isinstance(self._sender, _OwnServer):
+            return self._sender.endpoint.engine
+        return await self._server.provenance(self._http)
 
 
 class _OwnServer:
@@ -247,7 +227,7 @@ class _OwnServer:
 
     def __init__(self, path: Path, seconds: float) -> None:
         self._path = path
-        self._endpoint = endpoint = read_endpoint(path)
+        self.endpoint = endpoint = read_endpoint(path)
         url = "http://engine/v1"  # of no host: it listens on a socket
         self.service = Service(endpoint.model, endpoint.model, url, seconds=seconds, socket=endpoint.socket)
         self._who = self.service.who
@@ -275,19 +255,16 @@ class _OwnServer:
         except fetch.RequestError:
             return False  # not listening yet
 
-    async def provenance(self, http: fetch.Client) -> Mapping[str, Any]:
-        return self._endpoint.engine
-
     def _check(self) -> None:
         """Raise EngineError if the server said that it died, or is gone without a word."""
         endpoint = read_endpoint(self._path) if self._path.exists() else None
-        if endpoint is None or endpoint.socket != self._endpoint.socket:
+        if endpoint is None or endpoint.socket != self.endpoint.socket:
             raise EngineError(f"{self._who} was stopped; run again to go on from the journal")
         if endpoint.state == FAILED:
             raise EngineError(f"{self._who} died: {endpoint.error}")
         if not endpoint.alive:
             raise EngineError(f"{self._who} is gone (process {endpoint.pid}); look at its log")
-        self._endpoint = endpoint  # what the engine is stands there only when its model is prepared
+        self.endpoint = endpoint  # what the engine is stands there only when its model is prepared
 
     async def _last_words(self, seconds: float) -> None:
         """Raise EngineError if the server says within so many seconds that it died."""

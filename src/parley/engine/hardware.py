@@ -10,7 +10,6 @@ import os
 import platform
 import random
 import re
-import shutil
 import socket
 import subprocess
 import time
@@ -34,14 +33,11 @@ _HOPPER = (
     "on GPUs of compute capability 9 (H100, H200) vLLM's FlashAttention 3 gave other replies under load in spite of "
     "batch-invariant kernels (vLLM issue 47069); `parley verify` asks again"
 )
-_BFLOAT16 = frozenset(("avx512_bf16", "amx_bf16", "bf16"))  # what x86 and ARM call instructions for it
 # The main instructions by which the CPU build chooses its kernels, and so how it rounds: x86's, then ARM's.
 _INSTRUCTIONS = (
     *("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16"),
     *("asimd", "sve", "i8mm", "bf16"),
 )
-# The first driver that runs what is built for a version of CUDA, by its first number (CUDA's release notes).
-_FIRST_DRIVER = {12: "R525", 13: "R580"}
 _TOKENS_OF_A_LARGE_STEP = 256  # from here on the launchers of its norm kernels sum in another order
 _NOT_PROVEN = (
     "float32 on a CPU: a few dozen requests gave the same replies alone and in batches, which is evidence and no "
@@ -159,66 +155,17 @@ def output_of(*command: str) -> str:
         return ""
 
 
-def driver_error() -> str | None:
-    """Return why the driver cannot run what the installed torch is built for; None where it can, or does not say.
-
-    By the version of CUDA that nvidia-smi prints above its table: it is that of a forward compatible libcuda, too.
-    """
-    text, built = output_of("nvidia-smi"), cuda_version()
-    driver = re.search(r"Driver Version *: *(\d[\d.]*)", text)
-    knows = re.search(r"CUDA (?:UMD )?Version *: *(\d[\d.]*)", text)
-    if driver is None or knows is None or built is None or not _is_older(knows[1], built):
-        return None
-    first = _FIRST_DRIVER.get(int(built.split(".")[0]), "a newer one")
-    return (
-        f"the driver {driver[1]} runs CUDA {knows[1]} at most, and this environment is built for CUDA {built}, which "
-        f"needs driver {first} or later (envs/README.md)"
-    )
-
-
-def toolkit_warning() -> str | None:
-    """Return what to do about a CUDA toolkit that is older than what torch is built for; None without such a one.
-
-    It is looked for as vLLM 0.32 does (vllm/utils/flashinfer.py).
-    """
-    home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
-    nvcc = os.path.join(home, "bin", "nvcc") if home else shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
-    release, built = re.search(r"release (\d[\d.]*)", output_of(nvcc, "--version")), cuda_version()
-    if release is None or built is None or not _is_older(release[1], built):
-        return None
-    return (
-        f"a toolkit of CUDA {release[1]} is loaded, and this environment is built for CUDA {built}: for its nvcc vLLM "
-        "switches FlashInfer on, whose kernels it cannot compile; unload that module, or unset CUDA_HOME"
-    )
-
-
-def _is_older(version: str, other: str) -> bool:
-    """Whether the first number is smaller: within one, all versions of CUDA run with each other."""
-    return int(version.split(".")[0]) < int(other.split(".")[0])
-
-
 def parse_cpu_model(text: str) -> str:
     """Return the CPU's name from the text of /proc/cpuinfo; "unknown CPU" where it has none (as on ARM)."""
     name = re.search(r"^model name\s*:\s*(.*\S)", text, re.MULTILINE)
     return " ".join(name[1].split()) if name else "unknown CPU"
 
 
-def lacks_bfloat16(text: str) -> bool:
-    """Whether a CPU has no instructions for bfloat16, by the text of /proc/cpuinfo; not if that names none at all."""
-    flags = _flags(text)
-    return bool(flags) and _BFLOAT16.isdisjoint(flags)
-
-
 def instructions(text: str) -> list[str]:
     """Return which instructions a CPU has of those that matter to an engine, by the text of /proc/cpuinfo."""
-    flags = _flags(text)
+    named = re.search(r"^(?:flags|Features)\s*:\s*(.*)", text, re.MULTILINE)
+    flags = named[1].split() if named else []
     return [name for name in _INSTRUCTIONS if name in flags and not (name == "avx2" and "avx512f" in flags)]
-
-
-def _flags(text: str) -> frozenset[str]:
-    """Return the names of a CPU's instructions; empty if the text names none."""
-    flags = re.search(r"^(?:flags|Features)\s*:\s*(.*)", text, re.MULTILINE)
-    return frozenset(flags[1].split() if flags else ())
 
 
 def cpuinfo() -> str:

@@ -1,26 +1,25 @@
 """Engines that stay for the next caller (`parley serve MODEL --keep 30m`), and how it finds them.
 
 The endpoint file of a kept engine lies in a folder that its user alone can enter, and is named by the hash of all that
-its replies depend on. Who asks it holds a shared lock on the file beside it. The engine ends when nobody has held one
-for as long as it was to be kept, whatever ended those who did.
+its replies depend on. The file's time is that of the last use. The engine ends when nobody was connected to it for as
+long as it was to be kept.
 """
 
-import fcntl
 import os
 import shutil
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 from parley.engine import server
 from parley.engine.endpoint import FAILED, Endpoint, read_endpoint
 from parley.engine.models import ModelEntry
 from parley.errors import EngineError, UsageError
-from parley.files import open_to_append, remove
+from parley.files import remove
 from parley.identity import digest
 
+_LISTENS = "00010000"  # of a socket, as Linux writes it
 _END_SECONDS = 20.0  # a server whose endpoint file is gone has noticed, and taken vLLM down, by then
 
 
@@ -44,52 +43,32 @@ def endpoint_of(name: str, entry: ModelEntry) -> Path:
     return kept_folder() / f"{digest([command, entry.identity(), seen])[:32]}.json"
 
 
-def borrow(held: ExitStack, name: str, entry: ModelEntry) -> Path | None:
-    """Return the endpoint file of an engine that is kept for this entry, and keep it until `held` is closed.
+def find_kept(name: str, entry: ModelEntry) -> Path | None:
+    """Return the endpoint file of an engine that is kept for this entry; None where there is none.
 
-    None where there is none. The file of one that was killed is removed.
+    The file of one that was killed is removed.
     """
     try:
         path = endpoint_of(name, entry)
-    except EngineError:  # who keeps none is not concerned by the folder
+        found = read_endpoint(path)
+    except EngineError:  # also of a folder that is not to be trusted: who keeps none is not concerned by it
         return None
-    if not path.exists():
-        return None
-    with ExitStack() as here:
-        lock = open_to_append(path.with_suffix(".lock"))
-        here.callback(os.close, lock)
-        here.callback(os.utime, lock)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            found = read_endpoint(path)
-        except (BlockingIOError, EngineError):  # it is just ending
-            return None
-        if not serves(found):
-            remove(path)
-            return None
-        os.utime(lock)
-        held.push(here.pop_all())
-    return path
+    if serves(found):
+        return path
+    remove(path)
+    return None
 
 
-class Keeper:
-    """Knows when a kept engine was not used for `seconds`; then nobody can borrow it any more."""
-
-    def __init__(self, endpoint: Path, seconds: float) -> None:
-        self._seconds = seconds
-        self._lock = open_to_append(endpoint.with_suffix(".lock"))
-        os.utime(self._lock)
-
-    def is_over(self) -> bool:
-        """Whether its time is over, and nobody uses it."""
-        if time.time() - os.fstat(self._lock).st_mtime < self._seconds:
-            return False
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.utime(self._lock)  # whoever uses it may be killed, and touches nothing then
-            return False
-        return True
+def is_over(endpoint: Path, announced: Endpoint) -> bool:
+    """Whether nobody used an engine for as long as it was to be kept."""
+    lines = Path("/proc/net/unix").read_text(errors="replace").splitlines()
+    flags = [line.split()[3] for line in lines if line.endswith(f" {announced.socket}")]
+    try:
+        if flags != [_LISTENS]:  # it does not while the model is loaded, and has one more for each connection
+            os.utime(endpoint)
+        return time.time() - endpoint.stat().st_mtime >= announced.keep
+    except FileNotFoundError:  # which the server looks for, too
+        return False
 
 
 def kept_engines() -> Iterator[tuple[Path, Endpoint, float]]:
@@ -97,7 +76,7 @@ def kept_engines() -> Iterator[tuple[Path, Endpoint, float]]:
     for path in sorted(kept_folder().glob("*.json")):
         try:
             found = read_endpoint(path)
-            since = time.time() - path.with_suffix(".lock").stat().st_mtime
+            since = time.time() - path.stat().st_mtime
         except (EngineError, FileNotFoundError):
             continue
         if serves(found):

@@ -154,12 +154,6 @@ class ModelEntry(FileModel):
         "`provider`, `thinking`, ...), of a server of Parley's " + ", ".join(f"`{name}`" for name in _SAMPLED) + ". "
         "Part of the identity.",
     )
-    system: Literal["role", "fold"] = Field(
-        exclude_if=lambda given: given == "role",
-        default="role",
-        description="fold: the system prompt stands at the beginning of the user's message, for models that know no "
-        "system role. Part of the identity.",
-    )
     engine_args: dict[Slug, _Argument] = Field(
         default_factory=dict,
         description="Arguments of the vLLM server that may change replies; part of a result's identity.",
@@ -275,14 +269,6 @@ class ModelEntry(FileModel):
     def is_service(self) -> bool:
         """Whether somebody else serves it: then no engine is started."""
         return isinstance(self.source, ServiceSource)
-
-    def messages(self, messages: list[dict[str, str]]) -> list[dict[str, str]]:
-        """Return the messages of a question as the model takes them."""
-        if self.system == "role":
-            return messages
-        system, first, *more = messages
-        before = f"{system['content']}\n\n" if system["content"] else ""
-        return [{**first, "content": before + first["content"]}, *more]
 
     @property
     def _parses_thoughts(self) -> bool:

@@ -19,7 +19,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
@@ -131,17 +131,6 @@ def is_on_gpus(entry: ModelEntry) -> bool:
     return entry.gpus_served > 0 and not is_cpu_build()
 
 
-def slowness(name: str, entry: ModelEntry) -> str | None:
-    """Return what somebody should know before an engine of an entry starts here; None where nothing slows it."""
-    here = entry.dtype == "bfloat16" and not entry.is_service and is_cpu_build()
-    if not here or not hardware.lacks_bfloat16(hardware.cpuinfo()):
-        return None
-    return (
-        f"{name}: this CPU has no instructions for bfloat16, so replies take several times as long as in float32 "
-        "(docs/how-to/models.md, On a CPU)"
-    )
-
-
 def runtime_folder() -> str:
     """Return a folder for sockets that is short enough: deep ones do not fit a socket's address."""
     folders = (os.environ.get("XDG_RUNTIME_DIR", ""), tempfile.gettempdir(), "/tmp")
@@ -162,10 +151,8 @@ class Server:
         command: Sequence[str],
         private: Path,
         variables: Mapping[str, str] = MappingProxyType({}),
-        hear: Callable[[str], object] = str,
     ) -> None:
-        """`hear` is called with each line of the output."""
-        self._private, self._hear = private, hear
+        self._private = private
         self._lines: deque[str] = deque(maxlen=400)
         self._process = subprocess.Popen(
             command,
@@ -220,7 +207,6 @@ class Server:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             self._lines.append(line)
-            self._hear(line)
             sys.stdout.write(line)
             sys.stdout.flush()
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from parley.errors import EngineError
 from parley.text import last_part
@@ -142,12 +142,6 @@ def _numbered(pattern: str, number: int) -> str:
 _Pattern = Annotated[str, Field(max_length=100, pattern=r"^[A-Za-z0-9](?:[A-Za-z0-9._-]|\{(?::0\d)?\})*$")]
 
 
-def _quoted(value: Any) -> Any:
-    if isinstance(value, int | float):
-        raise ValueError(f'must be in quotes, since YAML takes it for a number: "{value}"')
-    return value
-
-
 class PackagesPlace(Packages):
     """Installed Python packages that hold a file: one of them the whole of it, or each a part."""
 
@@ -156,19 +150,13 @@ class PackagesPlace(Packages):
     )
     parts: int = Field(default=1, ge=1, le=999, description="How many packages have a part.")
     first: int = Field(default=1, ge=0, le=999, description="Number of the first part.")
-    version: Annotated[str, BeforeValidator(_quoted)] = Field(
+    version: str = Field(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9.+!_-]{0,49}$", description="Their version; in quotes if it is a number."
     )
     file: str = Field(
         pattern=r"^[^/\\{}](?:[^/\\{}]|\{(?::0\d)?\}){0,199}$",
         description="Name of the file that each holds; {} or {:02} is the number of the part.",
     )
-
-    @model_validator(mode="after")
-    def _names_each_once(self) -> "PackagesPlace":
-        if self.parts > 1 and "{" not in self.packages:
-            raise ValueError("all packages have the same name; put {} where the number stands")
-        return self
 
     def files(self) -> list[tuple[str, str]]:
         """Return package and pattern of the file's name of each part, in order."""
@@ -257,19 +245,6 @@ def _check_url(url: str) -> str:
 
 
 _Variable = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
-_HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9-]{0,63}$")]
-# What the HTTP client sends itself.
-_SENT_HEADERS = frozenset(
-    (
-        "host",
-        "connection",
-        "content-length",
-        "content-type",
-        "content-encoding",
-        "transfer-encoding",
-        "accept-encoding",
-    )
-)
 
 
 def _no_path(served: Any) -> Any:
@@ -294,29 +269,6 @@ class ServiceSource(_Strict):
     key_variable: _Variable | None = Field(
         default=None, description="Environment variable that holds the API key; not part of the identity."
     )
-    key_header: _HeaderName = Field(
-        default="Authorization",
-        description="Header that the key goes in, such as Azure's `api-key`: alone, or in Authorization after "
-        "`Bearer`. Not part of the identity.",
-    )
-    headers: dict[_HeaderName, _Variable] = Field(
-        default_factory=dict,
-        description="More headers of each request, by the environment variable that holds their value, which is as "
-        "secret as a key. Not part of the identity.",
-    )
-
-    @model_validator(mode="after")
-    def _leaves_its_headers_alone(self) -> "ServiceSource":
-        named = [name.lower() for name in self.headers]
-        for name in named:
-            if name in _SENT_HEADERS or name == self.key_header.lower() or named.count(name) > 1:
-                raise ValueError(f"headers: {name} is sent already; remove it, or use key_variable and key_header")
-        return self
-
-    @property
-    def variables(self) -> list[str]:
-        """The environment variables whose values are sent."""
-        return [*filter(None, (self.key_variable,)), *self.headers.values()]
 
     def identity(self) -> dict[str, Any]:
         """Return the model's name there."""

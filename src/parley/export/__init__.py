@@ -15,15 +15,14 @@ from parley.play.record_store import part_of_tables, played_part, read_records, 
 from parley.study import Study
 from parley.study.frozen import planned_report
 
-FORMATS = ("inspect", "folder")
 Format = Literal["inspect", "folder"]
 _log = logging.getLogger(__name__)
 
 
-def export(study: Study, form: Format, out: Path | None = None, license_note: str = "", author: str = "") -> Path:
+def export(study: Study, form: Format, out: Path | None = None, license_note: str = "") -> Path:
     """Write the results of a study for elsewhere; return the folder, `out` or results/STUDY/exports/FORMAT.
 
-    `license_note` is the license of the results, an SPDX identifier, a URL or words; `author` is who made them.
+    `license_note` is the license of the results, an SPDX identifier, a URL or words.
     The folder appears whole or not at all. Raises UsageError if it exists, if inspect_ai is not installed, or if the
     study does not stand by itself; RecordError if the study has no results yet.
     """
@@ -42,7 +41,7 @@ def export(study: Study, form: Format, out: Path | None = None, license_note: st
     temporary = temporary_name(out)
     try:
         make_folder(temporary)
-        _write(study, form, temporary, license_note, author)
+        _write(study, form, temporary, license_note)
         os.rename(temporary, out)
     except OSError as error:
         raise RecordError(f"{out}: cannot be written: {error.strerror or error}") from error
@@ -51,7 +50,7 @@ def export(study: Study, form: Format, out: Path | None = None, license_note: st
     return out
 
 
-def _write(study: Study, form: Format, folder: Path, license_note: str, author: str) -> None:
+def _write(study: Study, form: Format, folder: Path, license_note: str) -> None:
     if form == "inspect":
         from parley.export.inspect_logs import write_logs  # its library may not be installed
 
@@ -65,4 +64,4 @@ def _write(study: Study, form: Format, folder: Path, license_note: str, author: 
     for stage, plan in (("figures", study.plan), ("report", planned_report(study))):
         require_done(study.name, stage, plan, f"{stage} {named}")
     records = read_records(usable_part(study))
-    write_folder(records, study, license_note, author, folder)
+    write_folder(records, study, license_note, folder)

@@ -17,7 +17,7 @@ _SPDX = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]*")
 NO_LICENSE = "No license was given for these results: ask their author before you pass them on."
 
 
-def data_card(records: UsableRecords, license_note: str, author: str, tables: Mapping[str, str]) -> str:
+def data_card(records: UsableRecords, license_note: str, tables: Mapping[str, str]) -> str:
     """Return the text of README.md; `tables` are those with rows, and what one row is.
 
     It names no user, host or path. `license_note` is an SPDX identifier, a URL, or words.
@@ -40,7 +40,7 @@ def data_card(records: UsableRecords, license_note: str, author: str, tables: Ma
     frozen = paths.frozen(study.file)
     text = _TEXT.format(
         title=title,
-        facts="\n".join(f"- {fact}" for fact in _facts(records, terms, one_line(author, 200), origins)),
+        facts="\n".join(f"- {fact}" for fact in _facts(records, terms, origins)),
         name=study.name,
         results=results,
         own=f", `config/{frozen.name}` (its preregistration)" if frozen.exists() else "",
@@ -58,8 +58,8 @@ def _license(text: str) -> dict[str, Any]:
     return {"license": "other", "license_name": "see-the-readme", **link}
 
 
-def _facts(records: UsableRecords, terms: str, author: str, origins: list[str]) -> Iterator[str]:
-    """Yield what the results are, who made them, when, with what and on which terms."""
+def _facts(records: UsableRecords, terms: str, origins: list[str]) -> Iterator[str]:
+    """Yield what the results are, when they were made, with what and on which terms."""
     study, made = records.study, [summary.provenance for summary in records.summaries]
     started = min(datetime.fromisoformat(each["started"]) for each in made)
     ended = max(datetime.fromisoformat(each["ended"]) for each in made)
@@ -69,8 +69,6 @@ def _facts(records: UsableRecords, terms: str, author: str, origins: list[str]) 
     yield f"{counted(len(records.simulations), 'simulation')} in {conditions} (axes: {', '.join(study.axes)})"
     if records.left_out:
         yield f"{counted(len(records.left_out), 'damaged record')}, which the tables leave out"
-    if author:
-        yield f"Author: {author}"
     yield f"License: {terms}"
     yield from (f"Imported, not played by Parley: {origin}" for origin in origins)
     yield f"Played: {started:%Y-%m-%d} to {ended:%Y-%m-%d}"
@@ -87,7 +85,7 @@ _TEXT = """# {title}
 ## Files
 
 - `{results}/report/report.html`: the report; start here
-- `{results}/tables/`: tables, each as Parquet and CSV; `columns.csv` says what each column means
+- `{results}/tables/`: tables, each as Parquet and CSV
 - `{results}/simulations/`: a Parquet file for each game, with every message and reply, word for word
 - `config/{name}.yaml`: the study{own}; beside it its prompts, code and models, where it has its own
 

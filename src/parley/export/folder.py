@@ -4,8 +4,6 @@ It is laid out as the folder that a study is played in, with config/ and results
 wherever it was found, and models.yaml has the entries of the models that played, without places of this machine.
 """
 
-import ast
-import csv
 import logging
 import os
 import shutil
@@ -13,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from modulefinder import ModuleFinder
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +20,13 @@ import yaml
 
 import parley
 from parley import paths
-from parley.analysis.tables import declared, describe
-from parley.columns import find, table_names
+from parley.analysis.tables import declared
+from parley.columns import table_names
 from parley.engine.models import UNKNOWN_PATH, UNKNOWN_URL, ModelEntry
 from parley.engine.sources import FolderSource, GgufSource, PathPlace, ServiceSource
 from parley.errors import UsageError
 from parley.export.data_card import data_card
 from parley.files import open_regular, read_regular
-from parley.play.record_content import COLUMNS, SCHEMA
 from parley.play.record_store import UsableRecords
 from parley.policies.own_code import source_of
 from parley.study import Study
@@ -41,7 +39,7 @@ _TEXTS = {".py", ".txt", ".md", ".j2", ".jinja", ".jinja2", ".json", ".yaml", ".
 _PUBLIC = ("dialect", "price", "license", "download_bytes", "note", "grammar")  # of an entry, besides its identity
 
 
-def write_folder(records: UsableRecords, whole: Study, license_note: str, author: str, folder: Path) -> None:
+def write_folder(records: UsableRecords, whole: Study, license_note: str, folder: Path) -> None:
     """Write the folder of a study (`whole`) whose tables are made of these records.
 
     Damaged records come along, as the report names them. Raises UsageError if the study does not load there.
@@ -56,8 +54,7 @@ def write_folder(records: UsableRecords, whole: Study, license_note: str, author
     for path in [paths.conditions(whole.name), *filter(Path.is_file, made)]:
         _copy(path, folder / _place(path))
     tables = {name: declared(name).row for name in table_names() if _has_rows(folder, whole.name, name)}
-    _write_columns(whole, list(tables), folder / "columns.csv")
-    (folder / "README.md").write_text(data_card(records, license_note, author, tables), encoding="utf-8")
+    (folder / "README.md").write_text(data_card(records, license_note, tables), encoding="utf-8")
     _check(whole, folder)
 
 
@@ -124,34 +121,31 @@ def _own_code(study: Study) -> Iterator[tuple[Path, Path]]:
                 _log.warning("%s: lies elsewhere than the code of its game, and is not in the folder", template)
 
 
+class _Finder(ModuleFinder):
+    """Finds what a module imports, without running it."""
+
+    def find_module(self, name: str, path: Any, parent: Any = None) -> Any:
+        """Return what the base does; raises ImportError for a folder without `__init__.py`, at which that breaks."""
+        try:
+            return super().find_module(name, path, parent)
+        except AttributeError:
+            raise ImportError(name) from None
+
+
 def _imported(base: Path, first: str) -> list[Path]:
     """Return the files of a module or package in a folder, and of all that they import which lies there."""
-    found: dict[str, list[Path]] = {}
-    waiting = {first}
-    while waiting:
-        name = waiting.pop()
-        if (base / f"{name}.py").is_file():
-            found[name] = [base / f"{name}.py"]
-        elif (base / name / "__init__.py").is_file():
-            found[name] = [path for path in sorted((base / name).rglob("*")) if _is_of_package(path, base)]
-        python = [path for path in found.setdefault(name, []) if path.suffix == ".py"]
-        waiting |= {each for path in python for each in _imports(path)} - found.keys()
-    return [path for files in found.values() for path in files]
+    finder = _Finder([str(base)])
+    with suppress(SyntaxError):  # whoever imports it is told
+        finder.import_hook(first)
+    found = [getattr(module, "__file__", None) for module in finder.modules.values()]
+    files = {Path(file) for file in found if file}
+    packages = {base / path.relative_to(base).parts[0] for path in files if path.parent != base}
+    return sorted(files.union(path for package in packages for path in package.rglob("*") if _is_text(path, base)))
 
 
-def _is_of_package(path: Path, base: Path) -> bool:
+def _is_text(path: Path, base: Path) -> bool:
     hidden = any(part.startswith(".") for part in path.relative_to(base).parts)
     return path.suffix in _TEXTS and not hidden and path.is_file()
-
-
-def _imports(path: Path) -> Iterator[str]:
-    """Yield the first names of the modules that a file imports."""
-    with suppress(SyntaxError):  # whoever imports it is told
-        for node in ast.walk(ast.parse(read_regular(path))):
-            if isinstance(node, ast.Import):
-                yield from (alias.name.partition(".")[0] for alias in node.names)
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                yield node.module.partition(".")[0]
 
 
 def _problems(study: Study) -> Iterator[Path]:
@@ -200,23 +194,6 @@ def public_entry(entry: ModelEntry) -> dict[str, Any]:
 def _has_rows(folder: Path, study: str, name: str) -> bool:
     path = folder / _place(paths.table(study, name, ".parquet"))
     return path.is_file() and bool(pq.read_metadata(path).num_rows)
-
-
-def _write_columns(study: Study, tables: list[str], target: Path) -> None:
-    """Write what each column of each table means, and of the records."""
-    with target.open("w", encoding="utf-8", newline="") as file:
-        lines = csv.writer(file)
-        lines.writerow(["table", "column", "unit", "meaning"])
-        for table in tables:
-            names = pq.read_schema(target.parent / _place(paths.table(study.name, table, ".parquet"))).names
-            for name, column in zip(names, describe(table, names, study), strict=True):
-                lines.writerow([table, name, *_meaning(column)])
-        for name in SCHEMA.names:
-            lines.writerow(["replies", name, *_meaning(find(COLUMNS, name, {}))])
-
-
-def _meaning(column: Any) -> tuple[str, str]:
-    return ("", "") if column is None else (column.unit, column.text)
 
 
 _LOAD = (

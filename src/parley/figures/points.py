@@ -95,8 +95,7 @@ def achievable(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figu
     rows = pd.concat(both, ignore_index=True)
     rows["low"], rows["high"] = wilson_of_mean(rows["rate"], rows["simulations"])
     notes = [f"Share of games with its {common.WILSON}."]
-    named = f"{study.achievable.label} in the same seats" if study.achievable else BEST
-    lines = common.Lines("side", dict(zip(_SIDES, ("reached", named), strict=True)), [0, 1])
+    lines = common.Lines("side", dict(zip(_SIDES, ("reached", BEST), strict=True)), [0, 1])
     return _points(study, spec, rows, "measure", labels, notes, 0.35, lines)
 
 
@@ -113,13 +112,10 @@ def votes(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
 
 
 def _of_blocks(study: Study, blocks: pd.DataFrame) -> pd.DataFrame:
-    blocks, by = blocks.copy(), study.axes
-    blocks["spread_bytes"] = blocks[["announce_bytes", "request_bytes", "data_bytes"]].sum(axis=1)
     # A condition that never agreed keeps its rows: figures count what they leave out.
-    for name in map(str, blocks.columns):
-        if name.endswith("_bytes"):
-            blocks[name] = blocks[name].where(blocks["agreed"])
-    return quantity_table(blocks, by, study.game)
+    return quantity_table(
+        blocks.assign(block_bytes=blocks["block_bytes"].where(blocks["agreed"])), study.axes, study.game
+    )
 
 
 def _points(

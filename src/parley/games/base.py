@@ -16,12 +16,12 @@ from pydantic import BaseModel
 
 from parley.errors import GameError, UsageError
 from parley.games.evidence import Evidence, OutcomeClass
-from parley.games.network import Edges, Network, Star, check_topology, draw_network
+from parley.games.network import Network, Star, check_topology, draw_network
 from parley.games.parameters import BYZANTINE, HONEST, GameParameters, Group, P, Seat
 from parley.games.prompts import Instruction, Phase, Prompts, fill
 from parley.identity import stream
 from parley.policies import FIRST_STEP, Ask, Reply, ReplyFormat
-from parley.policies.kinds import LLM, ChosenPolicy, PolicyKind
+from parley.policies.kinds import LLM, PolicyKind
 from parley.text import by_number, choose
 
 if TYPE_CHECKING:
@@ -54,19 +54,6 @@ class Outcome:
     def as_json(self) -> dict[str, Any]:
         """Return the outcome as plain JSON values."""
         return json.loads(json.dumps(self.__dict__))  # type: ignore[no-any-return]
-
-
-@dataclass(frozen=True)
-class BestKnown:
-    """The best protocol that is known for the seats of a game, and what theory promises of it there.
-
-    `promises` are names of `Evidence.achievable`. `changes` are parameters of the game that the protocol needs
-    otherwise, such as longer messages.
-    """
-
-    policy: ChosenPolicy
-    promises: frozenset[str]
-    changes: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -200,13 +187,6 @@ class Game(ABC, Generic[P]):
                 return texts[name]
         raise GameError(f"{self.name}: the prompt {seat.prompt} has no {seat.role}_{names[0]}; write it")
 
-    def best_known(self, wanted: ChosenPolicy | None) -> "BestKnown | None":
-        """Return the best protocol that is known for these seats, or the `wanted` one with what holds of it here.
-
-        None for a game that knows none.
-        """
-        return None
-
     @classmethod
     def check(cls, parameters: P, groups: Sequence[Group]) -> None:
         """Raise UsageError, in one line with the remedy, if `groups` cannot play with these parameters."""
@@ -235,8 +215,18 @@ class Game(ABC, Generic[P]):
 
     @classmethod
     def threat_model(cls, parameters: P, groups: Sequence[Group]) -> str:
-        """Return "none" without adversaries, "paper" if the paper's model allows them, else what is beyond it."""
-        return "none"
+        """Return "none" without adversaries, "paper" if the paper's model allows them, else what is `beyond` it."""
+        kinds = [group.policy.kind for group in groups if group.role == BYZANTINE and group.count]
+        if not kinds or cls.paper is None:
+            return "none"
+        if reasons := "; ".join(dict.fromkeys(cls.beyond(parameters, groups))):
+            return f"beyond: {reasons}"
+        return "unknown: own policy" if any(kind.is_plugin for kind in kinds) else "paper"
+
+    @classmethod
+    def beyond(cls, parameters: P, groups: Sequence[Group]) -> Iterable[str]:
+        """Return what of the adversaries, of whom there are some, the paper's threat model excludes."""
+        return ()
 
     @classmethod
     def arms(cls, parameters: P, agents: int) -> Mapping[str, tuple[Mapping[str, Any], int]]:
@@ -267,16 +257,6 @@ class Game(ABC, Generic[P]):
         names = [f"agent_{i + 1}" for i in range(len(roles))]
         rng.shuffle(names)
         return names
-
-
-def threat_class(groups: Sequence[Group], beyond: Iterable[str] = ()) -> str:
-    """Return how `threat_model` names the adversaries, of which so much is `beyond`; own code is unknown."""
-    kinds = [group.policy.kind for group in groups if group.role == BYZANTINE and group.count]
-    reasons = "; ".join(dict.fromkeys(beyond))
-    if not kinds:
-        return "none"
-    own = any(kind.is_plugin for kind in kinds)
-    return f"beyond: {reasons}" if reasons else "unknown: own policy" if own else "paper"
 
 
 def scripted_roles(agents: Collection[Group | Seat]) -> frozenset[str]:
@@ -335,11 +315,11 @@ def seats_of(
     return tuple(Seat(n, g.role, g.policy, i, g.reading, g.prompt or prompt) for n, i, g in seated_groups), network
 
 
-# Who sits where, where a study says it (`seat`): the agents of the last role, and the hub of a star.
+# Who sits where, if a study says it (`seat`): the agents of the last role, and the hub of a star.
 #
 # With `seat`, agents sit in the order in which the study lists them, around the adversaries, whose seats are drawn for
 # each seed among those that `seat` allows. So is who stands where in the network, if its places differ in their links:
-# a ring keeps the order of the agents, and a list of edges names agents by itself.
+# a ring keeps the order of the agents.
 
 
 def players_of(parameters: GameParameters, groups: Sequence[Group], last_role: str) -> list[Group]:
@@ -363,17 +343,15 @@ def check_seat(parameters: GameParameters, groups: Sequence[Group], last_role: s
         raise UsageError("replaces_honest: needs to know whose seats may be taken; set seat: any")
     if seat is None:
         return
+    if seat != "any" and not isinstance(topology, Star):
+        raise UsageError(f"seat: {seat}: topology {topology} has none; use star")
     adversaries = sum(group.count for group in groups if group.role == last_role)
     n = sum(group.count for group in groups)
-    if seat in ("hub", "spoke") and not isinstance(topology, Star):
-        raise UsageError(f"seat: {seat}: topology {topology} has none; use star")
-    places = n - 1 if seat == "spoke" else 1 if seat == "hub" or seat.startswith("agent_") else n
+    places = {"hub": 1, "spoke": n - 1, "any": n}[seat]
     if adversaries > places:
         raise UsageError(
             f"seat: {seat}: has room for {places}, and there are {adversaries} {last_role} agents; lower b"
         )
-    if seat.startswith("agent_") and by_number(seat)[1] > n:
-        raise UsageError(f"seat: {seat}: there are {n} agents; name agent_1 to agent_{n}")
 
 
 def seated(
@@ -387,12 +365,13 @@ def seated(
     rng = stream("topology", seed, n)
     network = draw_network(parameters.topology, n, rng)
     at: Sequence[int] = range(n)  # the agent that stands at each node, counted from 0
-    if not isinstance(parameters.topology, Edges) and len({len(peers) for peers in network.neighbors}) > 1:
+    if len({len(peers) for peers in network.neighbors}) > 1:
         at = [int(place) for place in stream("seats", seed, n).permutation(n)]
         network = Network.of_edges(n, [(at[node], at[peer]) for node in range(n) for peer in network.neighbors[node]])
     adversaries = [place for place, role in enumerate(roles) if role == last_role]
     in_turn = [by_number(name)[1] - 1 for name in reversed(names)]  # as they would sit without `seat`, the last first
-    allowed = _allowed(parameters.seat or "any", at[0], in_turn)
+    hub = at[0]
+    allowed = {"hub": [hub], "spoke": [agent for agent in in_turn if agent != hub]}.get(parameters.seat or "", in_turn)
     taken = allowed[: len(adversaries)]
     listed = [place for place, role in enumerate(roles) if role != last_role]
     free = [agent for agent in range(n) if agent not in taken]
@@ -400,15 +379,6 @@ def seated(
     honest = [(agent, listed[agent if parameters.replaces_honest else place]) for place, agent in enumerate(free)]
     pairs = sorted([*honest, *zip(taken, adversaries, strict=True)], key=lambda pair: pair[1])
     return [(f"agent_{agent + 1}", place) for agent, place in pairs], network
-
-
-def _allowed(seat: str, hub: int, in_turn: Sequence[int]) -> list[int]:
-    """Return the seats of which the adversaries take the first."""
-    if seat == "hub":
-        return [hub]
-    if seat == "spoke":
-        return [agent for agent in in_turn if agent != hub]
-    return list(in_turn) if seat == "any" else [by_number(seat)[1] - 1]
 
 
 # Games that were played elsewhere: the record keeps who sat where as its material

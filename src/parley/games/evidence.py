@@ -5,14 +5,13 @@ Tables and figures know no game: they follow these descriptions.
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Generic
 
 from pydantic import AfterValidator
 from pydantic.dataclasses import dataclass as checked_dataclass
-from typing_extensions import TypeVar
 
 from parley.columns import Column, read_columns
 from parley.games.figure_kinds import KINDS
@@ -178,8 +177,7 @@ class Timeline:
     """A simulation as a table: a row per agent, a column per round from 1 on; round 0 is what an agent began with.
 
     `framed` are agents that stand out, `results` short texts under the columns; their labels say what they are.
-    `unheard` is what an agent did not hear of a round, by agent and round: what was said, and what it heard in its
-    place, "" for nothing.
+    `unheard` is what was said in a round that an agent did not hear, by agent and round.
     """
 
     agents: Mapping[str, str]
@@ -190,7 +188,7 @@ class Timeline:
     marks: Sequence[Mark]
     results: Mapping[int, str]
     results_label: str
-    unheard: Mapping[tuple[str, int], Sequence[tuple[str, str]]] = field(default_factory=dict)
+    unheard: Mapping[tuple[str, int], Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -217,7 +215,7 @@ class Session:
     verdict: Mapping[str, Any]
 
 
-Trace = Sequence[Mapping[str, Any]]  # a list of rounds, as a record has them
+Trace = Sequence[Any]  # rounds, as a record has them: JSON, with keys that a game may type (TypedDict)
 
 
 class TableMaker(ABC):
@@ -269,12 +267,12 @@ _DEEDS = {
 }
 DEEDS = tuple(Quantity(name, f"{label} (share)", contrasted=False, share=True) for name, label in _DEEDS.items())
 
-Rows = Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], Iterable[Mapping[str, Any]]]
+Rows = Callable[[Mapping[str, Any], Trace], Iterable[Mapping[str, Any]]]
 
 
 @dataclass(frozen=True)
 class GameColumns:
-    """What a game's columns mean: its `metrics`, those of `turns`, a row per agent and round, and those `measured`.
+    """What a game's columns mean: its `metrics`, of `turns`, a row per agent and round, and of the table `measures`.
 
     `rows` makes the rows of one simulation from the outcome and the trace of a record: mappings with `round`, `agent`
     and what the game has in `turns`; what is left out is missing.
@@ -291,9 +289,6 @@ class GameColumns:
         sections = read_columns(path)
         return cls((*sections["metrics"], *facts), sections["turns"], rows, sections.get("measured", ()))
 
-
-# One round of a simulation, as the trace of its record has it: JSON, with keys that a game may type (TypedDict).
-R = TypeVar("R", bound=Mapping[str, Any], default=Any)
 
 OUTCOME_RATES = FigureSpec(
     name="outcome_rates",
@@ -319,7 +314,7 @@ INFLUENCE = FigureSpec(
 )
 
 
-class Evidence(Generic[P, R]):
+class Evidence(Generic[P]):
     """What a game shows of its simulations: what is counted and measured, and which figures show it.
 
     All of it has a default. Outcomes, metrics and the rounds of a trace are those of `Outcome`, as a record has them.
@@ -329,20 +324,15 @@ class Evidence(Generic[P, R]):
     measures: tuple[Measure, ...] = ()  # by round, from the trace: see `series`
     indicators: tuple[Indicator, ...] = ()  # metrics that are true, false or None
     quantities: tuple[Quantity, ...] = ()  # metrics that are numbers or None
-    of_traces: tuple[Quantity, ...] = ()  # that are in no record, but `measured`; questions may ask about them
     columns: GameColumns = GameColumns()  # what its metrics mean, and what each agent did by round
     paired_by: tuple[str, ...] = ()  # metrics that simulations of a pair share, besides their seed
     tables: tuple[TableSpec, ...] = ()  # that this game brings
     round_name: str = "round"  # what figures call the rounds of `series`
     keeps_ledger: bool = False  # its `sessions` are signed and chained
 
-    def table(self, name: str) -> TableSpec | None:
-        """Return what the game says of a table that it brings; None where it brings none of that name."""
-        return next((each for each in self.tables if each.name == name), None)
-
     def about(self, table: str) -> tuple[Any, ...]:
         """Return the measures of a table that the game brings; none of one that it does not bring."""
-        return spec.measures if (spec := self.table(table)) else ()
+        return next((each.measures for each in self.tables if each.name == table), ())
 
     @property
     def lost(self) -> tuple[Quantity, ...]:
@@ -355,7 +345,7 @@ class Evidence(Generic[P, R]):
     @property
     def asked(self) -> tuple[Quantity, ...]:
         """What no record has, and questions may ask about."""
-        return (*self.lost, *self.about("votes"), *self.about("measures"), *self.of_traces)
+        return (*self.lost, *self.about("votes"), *self.about("measures"))
 
     @property
     def metrics(self) -> tuple[Column, ...]:
@@ -372,7 +362,7 @@ class Evidence(Generic[P, R]):
         """Return metrics that follow from those of a record and its `rounds`, and are in none."""
         return {}
 
-    def series(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> Mapping[str, Sequence[tuple[int, float]]]:
+    def series(self, outcome: Mapping[str, Any], trace: Trace) -> Mapping[str, Sequence[tuple[int, float]]]:
         """Return the (round, value) points of each measure, by name; by default those under `measures`."""
         return {
             measure.name: [
@@ -383,28 +373,19 @@ class Evidence(Generic[P, R]):
             for measure in self.measures
         }
 
-    def last_round(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> int:
+    def last_round(self, outcome: Mapping[str, Any], trace: Trace) -> int:
         """Return the last round that was played, as `series` counts them; asked where a measure is `carried`."""
         return int(trace[-1]["round"]) if trace else 0
 
-    def timeline(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> Timeline:
+    def timeline(self, outcome: Mapping[str, Any], trace: Trace) -> Timeline:
         """Return what each agent said and did; without one the explorer shows the replies."""
         raise NotImplementedError(f"{type(self).__name__}.timeline")
 
-    def sessions(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> Sequence[Session]:
+    def sessions(self, outcome: Mapping[str, Any], trace: Trace) -> Sequence[Session]:
         """Return what was said, in order, for the ledger; a game that keeps none is not asked."""
         raise NotImplementedError(f"{type(self).__name__}.sessions")
 
-    def measured(
-        self, parameters: P, outcome: Mapping[str, Any], honest: Collection[str], trace: Sequence[R]
-    ) -> Mapping[str, Any]:
-        """Return what the game's authors measure of a simulation and Parley does not (the table `measures`).
-
-        Its keys are the columns `measured`; a game without them is not asked.
-        """
-        return {}
-
-    def of_agents(self, metrics: Mapping[str, Any], trace: Sequence[R]) -> Mapping[str, Mapping[str, float]]:
+    def of_agents(self, metrics: Mapping[str, Any], trace: Trace) -> Mapping[str, Mapping[str, float]]:
         """Return, by agent, its values of quantities and measures that are means over agents, each in [0, 1].
 
         So a quantity can be told of those alone that one model plays, or that have one prompt.

@@ -12,20 +12,18 @@ class FigureKind:
     """How a kind of figure is made, and what it asks of a game.
 
     `draw` is "module:function" in `parley.figures`, called with the study, the spec and the `tables`. `of` is the list
-    of the evidence whose names `FigureSpec.of` may have, `own_table` the table that such a game must bring. One of
-    `single` simulations shows a few, from their records by the game's `timeline`.
+    of the evidence whose names `FigureSpec.of` may have. One of `single` simulations shows a few, from their records
+    by the game's `timeline`.
     """
 
     draw: str
     tables: tuple[str, ...]
     reading: str
     of: str = ""
-    own_table: str = ""
     single: bool = False
 
 
 KINDS: Mapping[str, FigureKind] = {
-    # A point with its interval per outcome and condition; of the outcomes in `of` only, if it names some.
     "rates": FigureKind(
         "points:rates",
         ("conditions",),
@@ -33,7 +31,6 @@ KINDS: Mapping[str, FigureKind] = {
         "interval: points whose bars overlap may still differ, see the contrasts.",
         of="outcomes",
     ),
-    # Outcomes stacked to 100%; of those in `of` only, if it names some.
     "stacked": FigureKind(
         "stacked:stacked",
         ("conditions",),
@@ -41,15 +38,14 @@ KINDS: Mapping[str, FigureKind] = {
         "first outcome, at the bottom.",
         of="outcomes",
     ),
-    # A table of the first outcome's rate, or of the mean of the one quantity in `of`: a column per value of x, a row
-    # per combination of the other axes; `by_player`: per player instead of population.
+    # Of the first outcome's rate, or of the mean of the one quantity in `of`: a column per value of x, a row per
+    # combination of the other axes; `by_player`: per player instead of population.
     "map": FigureKind(
         "map:maps",
         ("conditions",),
         "Each cell is a condition: compare along a row, then along a column.",
         of="quantities",
     ),
-    # Means of the measures in `of` by round.
     "curves": FigureKind(
         "curves:curves",
         ("rounds",),
@@ -57,28 +53,24 @@ KINDS: Mapping[str, FigureKind] = {
         "many games are left there.",
         of="measures",
     ),
-    # Rates of the indicators in `of` side by side.
     "indicators": FigureKind(
         "points:indicators",
         ("rates",),
         "A point is the share of simulations in which the statement holds, the bar its interval.",
         of="indicators",
     ),
-    # Means of the quantities in `of`, of simulations, or with `blocks` of the ledger's blocks that have utterances; a
-    # line per value of the axis `lines`, if it varies.
+    # Of simulations, or with `blocks` of the ledger's blocks that have utterances; a line per value of `lines`.
     "quantities": FigureKind(
         "points:quantities",
         ("quantities",),
         "A point is the mean over the simulations of a condition, the bar its interval.",
         of="quantities",
     ),
-    # What games reached, beside what the best known protocol reached in the same seats.
     "achievable": FigureKind(
         "points:achievable",
         ("achievable",),
         "Two points stand side by side: what the agents reached, and what the best known protocol reached in the same "
         "seats. The gap is what was lost; where the protocol fails too, nobody is known to do better.",
-        own_table="regret",
     ),
     # Independent votes that first and last answers are worth.
     "votes": FigureKind(
@@ -86,23 +78,19 @@ KINDS: Mapping[str, FigureKind] = {
         ("votes",),
         "Two points stand side by side: what first answers are worth, and what last ones are. Talking that makes "
         "agents alike moves the second towards 1.",
-        own_table="votes",
     ),
-    # Shares of answers given up by the number of others faced.
     "faced": FigureKind(
         "curves:faced",
         ("conformity",),
         "A line is a share by the number faced. Where it leaps, agents follow a majority of that size.",
-        own_table="votes",
     ),
-    # How much changes of recorded games at the points `x` change their ends.
+    # Of the changes of recorded games at the points `x`.
     "influence": FigureKind(
         "map:influence_map",
         ("influences",),
         "Each cell is a change at a point, over the recorded games that lasted so long: 0 says that they end "
         "alike with it and without it.",
     ),
-    # Lines over rounds, a row of panels per value of x.
     "trajectories": FigureKind(
         "trajectories:trajectories",
         ("simulations",),

@@ -8,15 +8,13 @@ takes longer than many a scripted game.
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from itertools import chain
 from math import isqrt
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from parley.columns import Column
 from parley.errors import UsageError
-from parley.identity import digest
 from parley.text.yamlfile import ByModel, StrictModel
 
 if TYPE_CHECKING:
@@ -72,9 +70,10 @@ class Network:
     def facts(self) -> Facts:
         """Return its facts; those of a complete network follow from its size."""
         n = len(self.neighbors)
+        if not n:
+            return Facts(None, None, 0, 0)
         if self.is_complete:
-            known = None if n == 0 else n - 1
-            return Facts(None if n == 0 else min(1, n - 1), known, n * (n - 1) // 2, min(1, n))
+            return Facts(min(1, n - 1), n - 1, n * (n - 1) // 2, 1)
         import networkx as nx
 
         graph = nx.empty_graph(n)
@@ -144,7 +143,6 @@ class Links:
 
 _Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 _Number = Annotated[int, Field(ge=1, le=10_000)]
-_Link = Annotated[tuple[_Number, _Number], Field(strict=False)]
 
 
 class _Topology(StrictModel):
@@ -225,44 +223,8 @@ class ErdosRenyi(_Topology):
     p: _Probability = Field(description="Probability of each link.")
 
 
-def _distinct(links: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
-    """Return the links in order, so that the same network is the same value however it was written."""
-    distinct: set[tuple[int, int]] = set()
-    for a, b in links:
-        link = (min(a, b), max(a, b))
-        if a == b:
-            raise ValueError(f"[{a}, {b}] links an agent to itself; remove it")
-        if link in distinct:
-            raise ValueError(f"[{a}, {b}] is repeated; list each link once, in one direction")
-        distinct.add(link)
-    return tuple(sorted(distinct))
-
-
-class Edges(_Topology):
-    """The links that the study lists; agents are numbered from 1, as in their names."""
-
-    kind: Literal["edges"] = "edges"
-    edges: Annotated[tuple[_Link, ...], Field(strict=False), AfterValidator(_distinct)] = Field(
-        description="Pairs of neighbors, each a list of two agents."
-    )
-
-    @property
-    def label(self) -> str:
-        """The links by the beginning of their hash."""
-        return f"edges-{digest(self.edges)[:6]}"
-
-
 Topology = Annotated[
-    Complete
-    | Ring
-    | Star
-    | PathGraph
-    | GridGraph
-    | RandomRegular
-    | WattsStrogatz
-    | BarabasiAlbert
-    | ErdosRenyi
-    | Edges,
+    Complete | Ring | Star | PathGraph | GridGraph | RandomRegular | WattsStrogatz | BarabasiAlbert | ErdosRenyi,
     ByModel("topology", alone=Literal["complete", "ring", "star", "path", "grid"]),
 ]
 
@@ -283,8 +245,6 @@ def check_topology(topology: Topology, n: int) -> None:
             problem = f"nobody can have {k} neighbors; lower k"
         case BarabasiAlbert(m=m) if m >= n:
             problem = f"nobody can come with {m} links; lower m"
-        case Edges() if (last := max(chain(*topology.edges), default=0)) > n:
-            problem = f"a link names agent {last}; name agents 1 to {n}"
     if problem:
         raise UsageError(f"topology: {topology.label}, {n} agents: {problem}")
 
@@ -294,30 +254,25 @@ def draw_network(topology: Topology, n: int, rng: "np.random.Generator") -> Netw
     check_topology(topology, n)
     if isinstance(topology, Complete):
         return Network.complete(n)
-    if isinstance(topology, Edges):
-        return Network.of_edges(n, ((a - 1, b - 1) for a, b in topology.edges))
-    graph = _graph(topology, n, int(rng.integers(2**32)))
-    place = {node: index for index, node in enumerate(sorted(graph))}
-    return Network.of_edges(n, ((place[a], place[b]) for a, b in graph.edges))
-
-
-def _graph(topology: Topology, n: int, seed: int) -> Any:
     import networkx as nx
 
+    seed = int(rng.integers(2**32))
     match topology:
         case Ring():
-            return nx.cycle_graph(n)
+            graph = nx.cycle_graph(n)
         case Star():  # around node 0
-            return nx.star_graph(n - 1)
+            graph = nx.star_graph(n - 1)
         case PathGraph():
-            return nx.path_graph(n)
+            graph = nx.path_graph(n)
         case GridGraph():  # its nodes are pairs, row by row
-            return nx.grid_2d_graph(_rows(n), n // _rows(n))
+            graph = nx.grid_2d_graph(_rows(n), n // _rows(n))
         case RandomRegular(degree=degree):  # Steger and Wormald
-            return nx.random_regular_graph(degree, n, seed=seed)
+            graph = nx.random_regular_graph(degree, n, seed=seed)
         case WattsStrogatz(k=k, p=p):
-            return nx.watts_strogatz_graph(n, k, p, seed=seed)
+            graph = nx.watts_strogatz_graph(n, k, p, seed=seed)
         case BarabasiAlbert(m=m):
-            return nx.barabasi_albert_graph(n, m, seed=seed)
+            graph = nx.barabasi_albert_graph(n, m, seed=seed)
         case ErdosRenyi(p=p):
-            return nx.gnp_random_graph(n, p, seed=seed)
+            graph = nx.gnp_random_graph(n, p, seed=seed)
+    place = {node: index for index, node in enumerate(sorted(graph))}
+    return Network.of_edges(n, ((place[a], place[b]) for a, b in graph.edges))

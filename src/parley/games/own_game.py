@@ -3,7 +3,8 @@
 What is wrong is one line that names the game, the round, the phase and the agent, or the user's file and line.
 """
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import fields
 from functools import cache, wraps
 from pathlib import Path
 from typing import Any
@@ -113,9 +114,7 @@ def _declared_problems(game: type[Game]) -> Iterator[str]:
         yield "outcomes: missing; say how it can end"
     names = {what: [each.name for each in declared] for what, declared in listed.items()}
     for what, known in names.items():
-        for each in known:
-            if known.count(each) > 1:
-                yield f"{what}: {shown(each)}: give each a name of its own"
+        yield from (f"{what}: {shown(each)}: give each a name of its own" for each in known if known.count(each) > 1)
     for figure in evidence.figures:
         drawn = KINDS[figure.kind]
         known = [*figure.of] if figure.blocks or not drawn.of else names[drawn.of]
@@ -123,8 +122,6 @@ def _declared_problems(game: type[Game]) -> Iterator[str]:
             yield f"figures: {figure.name}: {shown(each)}: none of its {drawn.of}; {choose(each, known)}"
         if drawn.single and type(evidence).timeline is Evidence.timeline:
             yield f"figures: {figure.name}: is drawn from timeline of its evidence; write it"
-        if drawn.own_table and evidence.table(drawn.own_table) is None:
-            yield f"figures: {figure.name}: is drawn from the table {drawn.own_table} of its evidence; write it"
 
 
 # What it does in play
@@ -141,9 +138,10 @@ def checked_play(game: Game) -> Generator[list[Ask], list[Reply], Outcome]:
             try:
                 asks = next(inner) if replies is None else inner.send(replies)
             except StopIteration as end:
-                if not seen:
-                    raise GameError(f"{game.name}: {where}: ends; yield the asks of a phase") from None
-                for problem in _outcome_problems(game, end.value):
+                problems = (
+                    _outcome_problems(game, end.value) if seen else ["it asks nothing; yield the asks of a phase"]
+                )
+                for problem in problems:
                     raise GameError(f"{game.name}: outcome {where}: {problem}") from None
                 return end.value  # type: ignore[no-any-return]
         if not isinstance(asks, list) or not asks or not all(isinstance(ask, Ask) for ask in asks):
@@ -159,7 +157,12 @@ def checked_play(game: Game) -> Generator[list[Ask], list[Reply], Outcome]:
         replies = yield asks
 
 
-_ASK, _OUTCOME = TypeAdapter(Ask), TypeAdapter(Outcome)
+def _type_problems(kind: type, given: Any) -> Iterator[str]:
+    """Yield the first field of a dataclass that has not the type that it says."""
+    try:
+        TypeAdapter(kind).validate_python({each.name: getattr(given, each.name) for each in fields(kind)})
+    except ValidationError as error:
+        yield own_code.first_problem(error)
 
 
 def _ask_problems(game: Game, ask: Ask, first: Ask, last: int, seen: set[tuple[int, str, str]]) -> Iterator[str]:
@@ -168,53 +171,34 @@ def _ask_problems(game: Game, ask: Ask, first: Ask, last: int, seen: set[tuple[i
     if seat is None:
         yield f"asks an unknown agent; {choose(ask.agent, [seat.name for seat in game.seats])}"
         return
-    try:
-        _ASK.validate_python({name: getattr(ask, name) for name in Ask.__dataclass_fields__})
-    except ValidationError as error:
-        yield own_code.first_problem(error)
+    yield from _type_problems(Ask, ask)
     if (ask.round, ask.phase) != (first.round, first.phase) or not is_slug(ask.phase):
         yield "the asks of a phase have one round, and one phase of letters, digits, '.', '_' and '-'"
     if (ask.round, ask.phase, ask.agent) in seen:
         yield "asks the agent twice in this phase; ask once, or call it another phase"
     if not last <= ask.round <= (game.parameters.longest or ask.round):
         yield f"comes after round {last}: rounds count up, from 0 to Parameters.longest"
-    asked, wanted = f"{ask.role} in {ask.reply_format}", f"{seat.role} in {game.parameters.format_for(seat)}"
-    if asked != wanted:
-        yield f"asks {asked}, and the study wants {wanted}; take them from seat.role and parameters.format_for(seat)"
 
 
 def _outcome_problems(game: Game, outcome: Any) -> Iterator[str]:
     if not isinstance(outcome, Outcome):
         yield f"returns {shown(outcome)}; return an Outcome"
         return
-    try:
-        _OUTCOME.validate_python(vars(outcome))
-    except ValidationError as error:
-        yield own_code.first_problem(error)
-    known = [each.name for each in game.outcomes]
+    yield from _type_problems(Outcome, outcome)
+    evidence, known = game.evidence, [each.name for each in game.outcomes]
     if outcome.name not in known:
         yield f"{shown(outcome.name)} is none of its outcomes; {choose(outcome.name, known)}"
-    parts = [("metrics", {key: value}) for key, value in outcome.metrics.items()]
-    for what, value in [*parts, *((f"trace, entry {at}", entry) for at, entry in enumerate(outcome.trace))]:
+    for each in [*({name: value} for name, value in outcome.metrics.items()), *outcome.trace]:
         try:
-            canonical_json(value)
+            canonical_json(each)
         except (TypeError, ValueError, RecursionError) as error:
-            yield f"{what}: {shown(value)} is no JSON: {one_line(str(error), 100)}"
+            yield f"{shown(each)} is no JSON: {one_line(str(error), 100)}"
     metrics = {"rounds": outcome.rounds, **outcome.metrics}
-    derived = game.evidence.derived(metrics)
+    derived = evidence.derived(metrics)
     for name in sorted(taken().intersection((*outcome.metrics, *derived))):
         yield f"metrics: {name}: is a column of Parley's; take another name than {', '.join(sorted(taken()))}"
     metrics |= derived
     yield from (f"metrics: {shown(name)}: must be letters, digits and '_'" for name in metrics if not is_slug(name))
-    yield from _metric_problems(game.evidence, metrics)
-    for name, points in game.evidence.series(outcome.as_json(), outcome.trace).items():
-        yield from (
-            f"measure {name}, round {x}: {shown(y)}: must be from 0 to 1" for x, y in points if not 0 <= y <= 1
-        )
-
-
-def _metric_problems(evidence: Evidence[Any, Any], metrics: Mapping[str, Any]) -> Iterator[str]:
-    """Yield which metrics are not what the indicators and quantities say they are."""
     for indicator in evidence.indicators:
         if not isinstance(metrics.get(indicator.name, 0), bool | None):
             yield f"metrics: {indicator.name}: an indicator must be there, and be true, false or None"
@@ -224,6 +208,5 @@ def _metric_problems(evidence: Evidence[Any, Any], metrics: Mapping[str, Any]) -
             yield f"metrics: {quantity.name}: {shown(value)}: a quantity must be there, and be a number or None"
         elif quantity.bounded and value is not None and not (most and 0 <= value <= most):
             yield f"metrics: {quantity.name}: {shown(value)}: must be from 0 to {quantity.most or 1} ({shown(most)})"
-    for name in evidence.paired_by:
-        if name not in metrics:
-            yield f"metrics: {name}: simulations are paired by it; add it"
+    for name, points in evidence.series(outcome.as_json(), outcome.trace).items():
+        yield from (f"measure {name}, round {x}: {y}: must be from 0 to 1" for x, y in points if not 0 <= y <= 1)

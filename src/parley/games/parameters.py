@@ -54,18 +54,6 @@ BYZANTINE = "byzantine"
 ROLES = (HONEST, BYZANTINE)
 
 
-_SEAT = "^(hub|spoke|any|agent_[1-9][0-9]{0,4})$"
-
-
-def _seat(value: Any) -> Any:
-    if not isinstance(value, str) or not re.fullmatch(_SEAT, value):
-        raise ValueError("must be hub, spoke, any or agent_N")
-    return value
-
-
-Seating = Annotated[str, BeforeValidator(_seat, json_schema_input_type=Annotated[str, Field(pattern=_SEAT)])]
-
-
 class Summary(StrictModel):
     """What prompts tell of the rounds before: as the papers have it."""
 
@@ -113,10 +101,10 @@ class GameParameters(StrictModel):
         "its earlier questions and replies, as turns of the chat (chat).",
     )
 
-    seat: Seating | None = newer_field(
+    seat: Literal["hub", "spoke", "any"] | None = newer_field(
         default=None,
-        description="Where Byzantine agents sit: hub or spoke of a star, any, or agent_N. Who "
-        "is the hub is then drawn for each seed, too. Without it that is the first agent.",
+        description="Where Byzantine agents sit: hub or spoke of a star, or any. Who is the hub is then drawn for "
+        "each seed, too. Without it that is the first agent.",
     )
     replaces_honest: bool = newer_field(
         default=False,

@@ -10,7 +10,7 @@ could not be used is left out, question and all: so is a reply that was silenced
 """
 
 from collections import defaultdict
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -25,6 +25,7 @@ from parley.policies import FIRST_STEP, Ask, Reply, estimated_tokens
 from parley.policies.reply_text import FreeText, Reading, ReplyModel, free_field, schema_of
 
 Playing = Generator[list[Ask], list[Reply], Outcome]
+Answering = Generator[list[Ask], list[Reply], list[Reply]]  # of one phase
 
 
 def readings(game: Game) -> dict[str, Reading]:
@@ -34,17 +35,17 @@ def readings(game: Game) -> dict[str, Reading]:
 
 def playing(game: Game) -> Playing:
     """Play a game like `Game.play`: asks that have two steps one after the other, and all with their chat if any."""
-    memory = game.parameters.memory
-    return _remembering(game, memory.tokens) if isinstance(memory, Chat) else _stepping(game)
+    steps, memory = _answering(_begun(game), _in_steps), game.parameters.memory
+    return _answering(steps, _with_chats(game, memory.tokens)) if isinstance(memory, Chat) else steps
 
 
-def _stepping(game: Game) -> Playing:
-    inner = _begun(game)
-    asks = next(inner)
+def _answering(game: Playing, answer: Callable[[list[Ask]], Answering], asks: list[Ask] | None = None) -> Playing:
+    """Play a game each phase of which is answered by `answer`; `asks` are those of its first one if it has begun."""
+    asks = asks or next(game)
     while True:
-        replies = yield from _answered(asks)
+        replies = yield from answer(asks)
         try:
-            asks = inner.send(replies)
+            asks = game.send(replies)
         except StopIteration as end:
             outcome: Outcome = end.value
             return outcome
@@ -56,7 +57,7 @@ def _begun(game: Game) -> Playing:
     return inner if game.begun is None else going_on(_begun(game.begun[0]), inner, game.begun[1])
 
 
-def _answered(asks: list[Ask]) -> Generator[list[Ask], list[Reply], list[Reply]]:
+def _in_steps(asks: list[Ask]) -> Answering:
     """Yield the asks of one phase of a game, in two steps where they have two; return the replies to all."""
     stepped = [place for place, ask in enumerate(asks) if ask.reply_format == "two_steps"]
     if not stepped:
@@ -114,18 +115,16 @@ def _without_free(model: type[BaseModel]) -> type[BaseModel]:
 # Agents that remember the chat (`memory: chat`)
 
 
-Turns = Sequence[tuple[str, str]]  # by role: a question ("user"), then its reply ("assistant"), and so on
+def _with_chats(game: Game, tokens: int) -> Callable[[list[Ask]], Answering]:
+    """Return what yields the asks of a phase with the chat of each agent before them; rules read none.
 
-
-def _remembering(game: Game, tokens: int) -> Playing:
-    """Play a game with the chat of each agent up to now before what it is asked; rules read none.
-
-    Of one that goes on from a point it is what was asked and said in the seat before, whoever sat there.
+    Of a game that goes on from a point it is what was asked and said in the seat before, whoever sat there.
     """
-    steps, chats = _stepping(game), defaultdict[str, list[tuple[str, str]]](list)
     sitting, point = game.begun or (game, None)
-    asks = next(steps)
-    while True:
+    chats = defaultdict[str, list[tuple[str, str]]](list)  # by role: a question ("user"), then its reply
+
+    def answer(asks: list[Ask]) -> Answering:
+        nonlocal sitting, point
         if point and any(point.is_of(ask.round, ask.phase) for ask in asks):
             sitting, point = game, None
         reading = {seat.name for seat in sitting.seats if seat.policy.rule is None}
@@ -133,14 +132,12 @@ def _remembering(game: Game, tokens: int) -> Playing:
         for ask, reply in zip(asks, replies, strict=True):
             if reply.value is not None:
                 chats[ask.agent] += [("user", ask.user), ("assistant", reply.text)]
-        try:
-            asks = steps.send(replies)
-        except StopIteration as end:
-            outcome: Outcome = end.value
-            return outcome
+        return replies
+
+    return answer
 
 
-def _reminded(ask: Ask, chat: Turns, tokens: int) -> Ask:
+def _reminded(ask: Ask, chat: Sequence[tuple[str, str]], tokens: int) -> Ask:
     """Return a question after the latest turns of a chat that have so many tokens together, at most."""
     # A first step, which its second always follows, is the chat's end.
     is_second = len(ask.earlier) == 2 and [*chat[-2:-1]] == [ask.earlier[0]]
@@ -183,13 +180,11 @@ def going_on(first: Playing, second: Playing, point: Point) -> Playing:
             others = second.send([_read_as(ask, reply) for ask, reply in zip(others, replies, strict=True)])
         except StopIteration:
             raise UsageError(f"the game ends before round {point.round}; choose an earlier one") from None
-    while True:
-        replies = yield others
-        try:
-            others = second.send(replies)
-        except StopIteration as end:
-            outcome: Outcome = end.value
-            return outcome
+    return (yield from _answering(second, _asked, others))
+
+
+def _asked(asks: list[Ask]) -> Answering:
+    return (yield asks)
 
 
 def _key(ask: Ask) -> tuple[int, str, str]:

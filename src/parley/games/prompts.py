@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Generic, TypeVar
@@ -40,12 +41,7 @@ def content_of(template: Template) -> bytes:
 
 def text_of(template: Template) -> str:
     """Return the text of a template, without the line breaks at its end."""
-    return _decoded(content_of(template))
-
-
-@cache
-def _decoded(content: bytes) -> str:
-    return content.decode().rstrip("\n")
+    return content_of(template).decode().rstrip("\n")
 
 
 def fill(text: str, values: Mapping[str, object], *, doubled: bool = False) -> str:
@@ -57,7 +53,6 @@ def fill(text: str, values: Mapping[str, object], *, doubled: bool = False) -> s
 
 @lru_cache(1000)  # a template is filled for each agent in each round
 def _split(text: str, names: tuple[str, ...], doubled: bool) -> list[str]:
-    """Return what stands around the places of a template and, each second one, the places."""
     return _places(names, doubled).split(text)
 
 
@@ -114,11 +109,6 @@ class Phase:
     prints_json: bool = False  # whether the prompts themselves ask for a reply in JSON
     answers_first: bool = False  # then no step comes before the answer
     doubled: bool = False  # whether its prompts have doubled braces, as in Python's str.format
-
-    @property
-    def named(self) -> set[str]:
-        """The templates that it names."""
-        return {self.system, self.user, *self.pieces} - {""}
 
     def templates(self, part: str) -> list[str]:
         """Return what the template of a part may be called, without the role."""
@@ -203,7 +193,7 @@ class Prompts(Generic[P]):
     def files(self, prompt: str, parameters: P) -> Mapping[str, Template]:
         """Return all that agents are sent, by role and name; raises KeyError for an unknown prompt."""
         phases = self.asked(parameters)
-        named = {name for phase in phases for name in phase.named}
+        named = {name for phase in phases for name in (phase.system, phase.user, *phase.pieces) if name}
         forms = {
             f"{role}_reply_{phase.told or phase.name}_{part}": path
             for phase in phases
@@ -212,9 +202,7 @@ class Prompts(Generic[P]):
         }
         templates = self.templates(prompt)
         if named:
-            templates = {
-                name: of for name, of in templates.items() if not named.isdisjoint((name, name.partition("_")[2]))
-            }
+            templates = {name: of for name, of in templates.items() if {name, name.partition("_")[2]} & named}
         return {**templates, **forms, **self.besides(parameters)}
 
     def sent(self, prompt: str, role: str, parameters: P) -> dict[str, str]:
@@ -237,12 +225,9 @@ class Prompts(Generic[P]):
 
         A template is named there as it is called, between `where` and `ending`.
         """
-        texts = {template: text_of(template_text) for template, template_text in templates.items()}
-        shipped = {
-            template: text_of(template_text)
-            for variant in self.variants.values()
-            for template, template_text in variant.items()
-        }
+        texts = {template: text_of(written) for template, written in templates.items()}
+        variants = chain.from_iterable(variant.items() for variant in self.variants.values())
+        shipped = {template: text_of(written) for template, written in variants}
         for template, text in texts.items():
             named = f"{where}{template}{ending}"
             if template not in shipped:

@@ -9,7 +9,6 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from parley.games.parameters import BYZANTINE, HONEST
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.games.stag_hunt.parameters import PUBLISHED
 from parley.games.stag_hunt.prompts import AGAIN
-from parley.imports.games import Format, ImportedAgent, ImportedGame, json_games, reply
+from parley.imports.games import Format, ImportedAgent, ImportedGame, reply
 from parley.play.replay import RecordedReply
 
 _TOPOLOGIES = {"broadcast": "complete", "ring": "ring", "star": "star"}
@@ -42,7 +41,7 @@ def _game(path: Path, file: str, content: bytes, found: Mapping[str, Any]) -> Im
     return ImportedGame(
         file=file,
         sha256=hashlib.sha256(content).hexdigest(),
-        game=StagHuntGame.name,
+        rules=StagHuntGame,
         parameters={
             "rules": PUBLISHED,
             "rounds": int(meta["rounds"]),
@@ -56,6 +55,7 @@ def _game(path: Path, file: str, content: bytes, found: Mapping[str, Any]) -> Im
         byzantine=_adversary(meta),
         links=sorted(links) if seen else None,
         points=points,
+        prompt=next(iter(StagHuntGame.prompts)),  # nobody said
     )
 
 
@@ -93,6 +93,9 @@ def _replies(
         yield reply(entry["round"], asked, name, text, model="" if by_rule else model)
 
 
-_SOURCE = "github.com/saleml/byzantine-cheap-talk"
-_LICENSE = "none given in the repository: do not pass the games on"
-FORMAT = Format(_SOURCE, _LICENSE, partial(json_games, "results.json", _SOURCE, _game))
+FORMAT = Format(
+    "github.com/saleml/byzantine-cheap-talk",
+    "none given in the repository: do not pass the games on",
+    "results.json",
+    _game,
+)

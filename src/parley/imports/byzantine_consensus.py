@@ -10,7 +10,6 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from parley.files import read_regular
 from parley.games.consensus.game import ConsensusGame
 from parley.games.consensus.parameters import PUBLISHED_CODE
 from parley.games.parameters import BYZANTINE, HONEST
-from parley.imports.games import Format, ImportedAgent, ImportedGame, json_games, reply
+from parley.imports.games import Format, ImportedAgent, ImportedGame, reply
 from parley.play.replay import RecordedReply
 from parley.text import by_number
 
@@ -59,7 +58,7 @@ def _game(path: Path, file: str, content: bytes, found: Mapping[str, Any]) -> Im
     return ImportedGame(
         file=file,
         sha256=hashlib.sha256(content + log.encode()).hexdigest(),
-        game=ConsensusGame.name,
+        rules=ConsensusGame,
         parameters={
             "rules": PUBLISHED_CODE,
             "retries": 0,  # the last attempt alone is known
@@ -106,6 +105,9 @@ def _replies(log: str) -> Iterator[RecordedReply]:
             yield reply(number, "propose", line["agent"], "" if line["silent"] == _FAILED else json.dumps(said))
 
 
-_SOURCE = "github.com/leorugli/byzantine-consensus-llm-agents"
-_LICENSE = "MIT for the code; of these games not said"
-FORMAT = Format(_SOURCE, _LICENSE, partial(json_games, "run_*.json", _SOURCE, _game))
+FORMAT = Format(
+    "github.com/leorugli/byzantine-consensus-llm-agents",
+    "MIT for the code; of these games not said",
+    "run_*.json",
+    _game,
+)

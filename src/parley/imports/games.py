@@ -1,7 +1,6 @@
 """What an importer gives: games as data, and the defects of files that cannot be read as games.
 
-An importer is a plug-in: an object with a `source`, a `license` and `read`, in FORMATS or installed as an entry point
-of the group `parley.formats` (a module:attribute). It says what was said, and checks none of it.
+An importer says what was said, and checks none of it.
 """
 
 import json
@@ -9,27 +8,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any
 
 from parley.errors import UsageError
 from parley.files import read_regular
 from parley.games.base import Game
-from parley.games.parameters import BYZANTINE, HONEST, GameParameters
-from parley.games.registry import game_class
-from parley.identity import digest
+from parley.games.parameters import BYZANTINE, GameParameters
 from parley.play.journal import Entry
 from parley.play.replay import RecordedReply
-from parley.policies import said_name, token_count
-from parley.text import choose, one_line, valid_unicode
-from parley.trust import entry_points
-
-ENTRY_POINTS = "parley.formats"
-FORMATS = {
-    "byzantine-cheap-talk": "parley.imports.byzantine_cheap_talk:FORMAT",
-    "byzantine-consensus": "parley.imports.byzantine_consensus:FORMAT",
-    "jsonl": "parley.imports.jsonl:FORMAT",
-}
+from parley.policies import said_name
+from parley.text import one_line, valid_unicode
 
 UNREADABLE, NO_GAME = "cannot be read", "not a game of this format"
 CUT_SHORT, MISSING = "cut short", "an agent is missing"
@@ -52,44 +40,36 @@ class Defect:
 
 @dataclass(frozen=True)
 class ImportedAgent:
-    """An agent: its role, what played it in a word (for tables), and the model of its seat; "" where nobody said."""
+    """An agent: its role, what played it in a word (for tables), and the model of its seat."""
 
-    role: str = HONEST
-    player: str = ""
-    model: str = ""
+    role: str
+    player: str
+    model: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImportedGame:
     """One game as its file tells it; `points` are payoffs by round and agent, `links` None for everyone.
 
-    `players` and `byzantine` say in a word what played. Games of the same `seed` are paired. `material` is what a seed
-    would deal: `initial_values` of honest agents by name (consensus), the `problem` (deliberation). `ended` is the
-    outcome's class and the number of rounds, `held` the sorted values of all agents after a round; both are checks.
+    `players` and `byzantine` say in a word what played. `material` is what a seed would deal: `initial_values` of
+    honest agents by name (consensus). `ended` is the outcome's class and the number of rounds, `held` the sorted
+    values of all agents after a round; both are checks.
     """
 
     file: str  # below PATH
     sha256: str
-    game: str
+    rules: type[Game]
     parameters: Mapping[str, Any]
     agents: Mapping[str, ImportedAgent]
     replies: Sequence[RecordedReply]
     players: str
-    byzantine: str = "adversary"
-    key: str = ""  # of several games in a file, which
+    byzantine: str
     links: Sequence[tuple[str, str]] | None = None
     points: Mapping[tuple[int, str], float] = field(default_factory=dict)
-    seed: int | None = None
-    prompt: str = ""  # the game's first, where nobody said
+    prompt: str
     material: Mapping[str, Any] = field(default_factory=dict)
     ended: tuple[str, int] | None = None
     held: Mapping[int, Sequence[int]] = field(default_factory=dict)
-    defects: Sequence[Defect] = ()  # what is wrong with it, once it was checked
-
-    @property
-    def rules(self) -> type[Game]:
-        """The game that was played."""
-        return game_class(self.game)
 
     @cached_property
     def own_parameters(self) -> GameParameters:
@@ -97,18 +77,9 @@ class ImportedGame:
         return self.rules.Parameters.model_validate(self.parameters)
 
     @property
-    def place(self) -> str:
-        """Its file, and which of the games in it."""
-        return f"{self.file}, game {self.key}" if self.key else self.file
-
-    def defect(self, kind: str, text: str) -> Defect:
-        """Return a defect of this game."""
-        return Defect(kind, self.file, f"game {self.key}: {text}" if self.key else text)
-
-    @property
     def number(self) -> int:
         """The seed of its record. Drawn from its content, it is shared with no other game: nothing is paired by it."""
-        return int(digest([self.sha256, self.key])[:12], 16) % 10**9 if self.seed is None else self.seed
+        return int(self.sha256[:12], 16) % 10**9
 
     @property
     def byzantine_agents(self) -> int:
@@ -116,70 +87,37 @@ class ImportedGame:
         return sum(agent.role == BYZANTINE for agent in self.agents.values())
 
 
-def reply(
-    round_number: int,
-    phase: str,
-    agent: str,
-    text: str,
-    model: str = "",
-    attempt: int = 0,
-    finish_reason: str = "stop",
-    *,
-    prompts: tuple[str, str] = ("", ""),
-    tokens: tuple[int | None, int | None] = (None, None),
-    began: float = 0.0,
-    seconds: float = 0.0,
-) -> RecordedReply:
-    """Return one attempt of an agent; `prompts` are the system's and the user's, `tokens` those of both and of it."""
-    asked, said = map(token_count, tokens)
-    entry = Entry(
-        *(round_number, phase, agent, attempt, 0, "", valid_unicode(text), one_line(finish_reason, 40)),
-        *(asked, said, None, began, seconds, said_name(model)),
+def reply(round_number: int, phase: str, agent: str, text: str, model: str = "") -> RecordedReply:
+    """Return the reply of an agent; what it was asked, when, and in how many tokens was not kept."""
+    text = valid_unicode(text)
+    return RecordedReply(
+        Entry(round_number, phase, agent, 0, 0, "", text, "stop", None, None, None, 0.0, 0.0, said_name(model))
     )
-    return RecordedReply(entry, *map(valid_unicode, prompts))
-
-
-def files_below(path: Path, pattern: str, remedy: str) -> list[tuple[Path, str]]:
-    """Return the files that a format reads, each with its name below PATH; raises UsageError if there is none."""
-    files = [path] if path.is_file() else sorted(path.rglob(pattern))
-    if not files:
-        raise UsageError(f"{path}: holds no {pattern.removeprefix('*')}; {remedy}")
-    return [(file, file.name if file == path else file.relative_to(path).as_posix()) for file in files]
-
-
-def json_games(
-    pattern: str, source: str, game: Callable[[Path, str, bytes, Any], ImportedGame], path: Path
-) -> Iterator[ImportedGame | Defect]:
-    """Yield what `game` makes of each JSON file, of its path, its name, its bytes and what they say, or a defect."""
-    for file, name in files_below(path, pattern, f"name the folder results of a copy of {source}"):
-        try:
-            content = read_regular(file)
-            yield game(file, name, content, json.loads(content))
-        except (OSError, json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-            yield Defect(UNREADABLE, name, one_line(str(error), 100))
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            yield Defect(NO_GAME, name, one_line(repr(error), 100))
 
 
 @dataclass(frozen=True)
 class Format:
     """A format of games: where they are from, under which license, and how files are read.
 
-    `read` yields the games in a file or folder, in order, and what is no game; it raises UsageError if there is none.
+    `game` makes a game of a JSON file, of its path, its name, its bytes and what they say.
     """
 
     source: str
     license: str
-    read: Callable[[Path], Iterator[ImportedGame | Defect]]
+    files: str  # their names
+    game: Callable[[Path, str, bytes, Any], ImportedGame]
 
-
-def format_called(name: str) -> Format:
-    """Return a format by its name; code of the user's own is imported. Raises UsageError for an unknown one."""
-    formats = entry_points(ENTRY_POINTS) | FORMATS
-    if name not in formats:
-        raise UsageError(f"{name!r}: unknown format; {choose(name, formats)}")
-    try:
-        form: Format = resolve_name(formats[name])
-    except (ImportError, AttributeError) as error:
-        raise UsageError(f"{name}: {formats[name]}: cannot be imported: {one_line(str(error), 150)}") from None
-    return form
+    def read(self, path: Path) -> Iterator[ImportedGame | Defect]:
+        """Yield the games in a file or folder, in order, and what is no game; raises UsageError if there is none."""
+        files = [path] if path.is_file() else sorted(path.rglob(self.files))
+        if not files:
+            raise UsageError(f"{path}: holds no {self.files}; name the folder results of a copy of {self.source}")
+        for file in files:
+            name = file.name if file == path else file.relative_to(path).as_posix()
+            try:
+                content = read_regular(file)
+                yield self.game(file, name, content, json.loads(content))
+            except (OSError, json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+                yield Defect(UNREADABLE, name, one_line(str(error), 100))
+            except (LookupError, TypeError, ValueError, AttributeError) as error:
+                yield Defect(NO_GAME, name, one_line(repr(error), 100))

@@ -6,7 +6,6 @@ root over them, the rest directly.
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -48,10 +47,6 @@ class SignedUtterance(StrictModel):
     content: dict[str, Any]
     signature: _Signature
 
-    def sent(self, simulation: str, session: int) -> bytes:
-        """Return it as it is sent to others, who do not know yet where it belongs: its canonical JSON."""
-        return canonical_json({**self.model_dump(), "simulation": simulation, "session": session}).encode("ascii")
-
 
 class Block(StrictModel):
     """A block as it stands on the chain. `spoken` counts the utterances of the session, on the chain or not."""
@@ -75,71 +70,51 @@ class Block(StrictModel):
     hash: _Hash
 
 
-@dataclass(frozen=True)
-class SignedSession:
-    """A session of a simulation with its utterances signed."""
-
-    game: str
-    simulation: str
-    number: int
-    session: Session
-    agents: tuple[AgentKey, ...]
-    utterances: tuple[SignedUtterance, ...]
-
-
-def sign_session(game: str, simulation: str, number: int, session: Session) -> SignedSession:
-    """Sign what was said in a session; raises ValueError for strangers, TypeError for what is no JSON."""
-    if len(set(session.agents)) < len(session.agents):
-        raise ValueError("an agent is named twice")
-    keys = {name: AgentKey(simulation, name) for name in session.agents}
-    if strangers := {utterance.agent for utterance in session.utterances} - set(keys):
-        raise ValueError(f"{min(strangers)} speaks and takes no part")
-    signed = [
-        SignedUtterance(
-            round=said.round,
-            agent=said.agent,
-            content=dict(said.content),
-            signature=keys[said.agent].sign(number, said.round, said.content),
-        )
-        for said in session.utterances
-    ]
-    return SignedSession(game, simulation, number, session, tuple(keys.values()), tuple(signed))
-
-
-def utterances_root(simulation: str, session: int, utterances: Sequence[SignedUtterance]) -> str:
-    """Return the Merkle root over signed utterances, 64 hexadecimal digits."""
-    return merkle_root([leaf_hash(said.sent(simulation, session)) for said in utterances]).hex()
-
-
-def make_block(signed: SignedSession, height: int, previous: str, spoken: int | None = None) -> dict[str, Any]:
+def make_block(
+    game: str, simulation: str, number: int, session: Session, height: int, previous: str, spoken: int | None = None
+) -> dict[str, Any]:
     """Return the block of a session as JSON values, signed by each agent (section VII.3).
 
-    That of a session that did not agree has no utterances, only the parameters of the deliberation (section VI).
-    `spoken` is what a block that is checked says itself: how many utterances there were.
+    That of a session that did not agree has no utterances, only the parameters of the deliberation (section VI);
+    `spoken` is then what a block that is checked says itself: how many utterances there were. Raises ValueError for
+    strangers, TypeError for what is no JSON.
     """
-    session = signed.session
-    stored = signed.utterances if session.agreed else ()
+    keys = {name: AgentKey(simulation, name) for name in session.agents}
+    if len(keys) < len(session.agents):
+        raise ValueError("an agent is named twice")
+    if strangers := {said.agent for said in session.utterances}.difference(keys):
+        raise ValueError(f"{min(strangers)} speaks and takes no part")
+    utterances = [
+        {
+            "round": said.round,
+            "agent": said.agent,
+            "content": dict(said.content),
+            "signature": keys[said.agent].sign(number, said.round, said.content),
+        }
+        for said in session.utterances
+        if session.agreed
+    ]
     block: dict[str, Any] = {
         "format": LEDGER_FORMAT,
-        "game": signed.game,
+        "game": game,
         "height": height,
         "previous": previous,
-        "simulation": signed.simulation,
-        "session": signed.number,
+        "simulation": simulation,
+        "session": number,
         "subject": dict(session.subject),
         "parameters": dict(session.parameters),
-        "agents": [{"name": key.agent, "key": key.public} for key in signed.agents],
+        "agents": [{"name": key.agent, "key": key.public} for key in keys.values()],
         "agreed": session.agreed,
         "verdict": dict(session.verdict),
-        "spoken": len(signed.utterances) if spoken is None else spoken,
-        "utterances": [said.model_dump() for said in stored],
-        "merkle_root": utterances_root(signed.simulation, signed.number, stored),
+        "spoken": len(session.utterances) if spoken is None or session.agreed else spoken,
+        "utterances": utterances,
+        "merkle_root": utterances_root(simulation, number, utterances),
         "difficulty": 0,
         "nonce": 0,
     }
-    checked = signed_hash(block)
-    for signer, key in zip(block["agents"], signed.agents, strict=True):
-        signer["signature"] = key.sign_block(checked)
+    signed = digest({key: value for key, value in block.items() if key not in _NOT_SIGNED})
+    for signer, key in zip(block["agents"], keys.values(), strict=True):
+        signer["signature"] = key.sign_block(signed)
     return {**block, "hash": block_hash(block)}
 
 
@@ -149,10 +124,10 @@ def block_hash(block: Mapping[str, Any]) -> str:
     return digest({"domain": _BLOCK_DOMAIN, **header})
 
 
-def signed_hash(block: Mapping[str, Any]) -> str:
-    """Return the hash of what the agents of a block sign: its header without nonce and signatures."""
-    agents = [{"name": signer["name"], "key": signer["key"]} for signer in block["agents"]]
-    return digest({**{key: value for key, value in block.items() if key not in _NOT_SIGNED}, "agents": agents})
+def utterances_root(simulation: str, session: int, utterances: Sequence[Mapping[str, Any]]) -> str:
+    """Return the Merkle root over signed utterances as they are sent: with where they belong."""
+    place = {"simulation": simulation, "session": session}
+    return merkle_root([leaf_hash(canonical_json({**said, **place}).encode("ascii")) for said in utterances]).hex()
 
 
 # The Merkle tree of RFC 6962 (section 2.1). Leaves and inner nodes are hashed in domains of their own, so that none

@@ -6,8 +6,6 @@ this round of this simulation, not that nobody else could have signed it (docs/r
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -19,35 +17,27 @@ _UTTERANCE_DOMAIN = "parley/utterance/1"
 _SIGNED_BLOCK_DOMAIN = "parley/block-signature/1"
 
 
-@dataclass(frozen=True)
 class AgentKey:
-    """The key pair of one agent in one simulation (the id that names it, 64 hexadecimal digits).
+    """The key pair of one agent in one simulation; `public` is the public key, 64 hexadecimal digits.
 
     A signature has 128 hexadecimal digits. Everybody can derive the key, and the same message has the same signature:
     whoever checks one makes it again.
     """
 
-    simulation: str
-    agent: str
-
-    @cached_property
-    def _private(self) -> Ed25519PrivateKey:
-        derived = canonical_json({"domain": _KEY_DOMAIN, "simulation": self.simulation, "agent": self.agent})
-        return Ed25519PrivateKey.from_private_bytes(hashlib.sha256(derived.encode("ascii")).digest())
-
-    @cached_property
-    def public(self) -> str:
-        """The public key, 64 hexadecimal digits."""
-        return self._private.public_key().public_bytes_raw().hex()
+    def __init__(self, simulation: str, agent: str) -> None:
+        self.simulation, self.agent = simulation, agent
+        derived = canonical_json({"domain": _KEY_DOMAIN, "simulation": simulation, "agent": agent})
+        self._private = Ed25519PrivateKey.from_private_bytes(hashlib.sha256(derived.encode("ascii")).digest())
+        self.public = self._private.public_key().public_bytes_raw().hex()
 
     def sign(self, session: int, round_number: int, content: Mapping[str, Any]) -> str:
         """Return the signature of what the agent said."""
         place = {"simulation": self.simulation, "session": session, "round": round_number}
         return self._signed({"domain": _UTTERANCE_DOMAIN, **place, "content": content})
 
-    def sign_block(self, checked: str) -> str:
-        """Return the agent's signature of a block; `checked` is the hash of what it signs."""
-        return self._signed({"domain": _SIGNED_BLOCK_DOMAIN, "block": checked})
+    def sign_block(self, signed: str) -> str:
+        """Return the agent's signature of a block; `signed` is the hash of what it signs."""
+        return self._signed({"domain": _SIGNED_BLOCK_DOMAIN, "block": signed})
 
     def _signed(self, message: Mapping[str, Any]) -> str:
         return self._private.sign(canonical_json({**message, "agent": self.agent}).encode("ascii")).hex()

@@ -9,15 +9,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from parley.engine.models import ModelEntry
 from parley.play.runner import Exchange
 from parley.policies import THOUGHT_CUT_OFF, WHITE_SPACE, Ask, FailureClass
-from parley.policies.reply_text import free_field, without_fence
+from parley.policies.reply_text import free_field
 
 DegenerateClass = Literal["placeholder", "no_letter", "repetition", "cut_off"]
 # In the order in which they are looked for: a reply is of the first that fits. A loop that was cut off is a loop.
@@ -139,8 +137,8 @@ def _normal(text: str) -> str:
 
 # What most often makes replies of a class usable.
 REMEDIES: Mapping[FailureClass, str] = {
-    "invalid_json": "parameters: {reply_format: text} in the study (see config/formats.yaml), or structured in the "
-    "dialect of the model's entry",
+    "invalid_json": "the model's entry in models.yaml (dialect: {code_fence: true} for replies in a fence, or "
+    "structured), or parameters: {reply_format: text} in the study (see config/formats.yaml)",
     "out_of_range": "reply_format (see config/formats.yaml), or another model",
     "length": "max_tokens of the phase",
     "refused": "the prompt, or another model",
@@ -151,12 +149,3 @@ REMEDIES: Mapping[FailureClass, str] = {
     "no_tool_call": "api: chat in the dialect of the model's entry, where the server takes schemas",
     "white_space": "reply_format: text (see config/formats.yaml), or structured in the dialect of the model's entry",
 }
-
-
-def remedy_for(failure: FailureClass, text: str, model: str, entry: ModelEntry | None, models_file: Path) -> str:
-    """Return what most often makes replies of a class usable: one that stands in a code fence has its own remedy."""
-    unread = entry is not None and entry.is_service and not entry.dialect.code_fence
-    if failure != "invalid_json" or not unread or without_fence(text) == text:
-        return REMEDIES[failure]
-    preset = f"preset: {entry.dialect.preset}, " if entry and entry.dialect.preset else ""
-    return f"models.{model} in {models_file}, where dialect: {{{preset}code_fence: true}} takes the fence off"

@@ -1,8 +1,8 @@
 """What answers in a fork: up to its point the recorded replies, there what the change says, then who plays it."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -10,10 +10,8 @@ from parley.errors import RecordError, UsageError
 from parley.games.base import Point
 from parley.play.journal import Entry
 from parley.play.record import read_record
-from parley.play.replay import RecordedPolicy, replay
-from parley.play.runner import Exchange
+from parley.play.replay import replay
 from parley.policies import CHANGED, FIRST_STEP, GIVEN, SILENCED, Ask, Completion, Policy
-from parley.policies.kinds import IMPORTED
 from parley.policies.reply_text import read_reply
 from parley.study import Study
 from parley.study.condition import Simulation
@@ -39,8 +37,6 @@ def forked_policies(simulation: Simulation, policies: Mapping[str, Policy]) -> d
     of_phase = [entry for entry in entries[first:] if at.is_of(entry.round, entry.phase)]
     kept = [entry for entry in of_phase if entry.agent not in changed] if change.of_messages else []
     given = {entry.key: entry for entry in [*entries[:first], *kept]}
-    if any(seat.policy.kind is IMPORTED for seat in simulation.before.seats):  # another program asked in other words
-        given = {key: replace(entry, ask="") for key, entry in given.items()}
     was_said = {entry.key[:3]: entry for entry in of_phase}  # the last attempt
     return {
         name: _Forked(policy, given, was_said, change if name in changed else Change(), at)
@@ -88,11 +84,11 @@ class _Forked:
             )
         if self.change.silence or (here and self.change.silence_once):
             return Completion("", SILENCED, seconds=0.0, given=CHANGED)
-        if (said := self.said(ask)) is not None:
+        if (said := self._said(ask)) is not None:
             return Completion(said, "stop", seconds=0.0, given=CHANGED)
         return await self.policy.answer(ask, seed, attempt)
 
-    def said(self, ask: Ask) -> str | None:
+    def _said(self, ask: Ask) -> str | None:
         """Return what the change says in place of a reply; None for other replies.
 
         Raises UsageError if no agent may say that there.
@@ -122,25 +118,7 @@ def forks_line(study: Study) -> str:
 
 
 def check_parents(study: Study) -> None:
-    """Raise, before anything is played, what would stop a fork of a study.
-
-    RecordError for a recorded game that cannot be replayed, UsageError for a change by which an agent would say what
-    nobody may say there.
-    """
-    played: dict[Path, Sequence[Exchange]] = {}
+    """Raise RecordError for a recorded game that cannot be replayed, before any fork of it is played."""
     for path in study.parents:
-        again = replay(path)
-        if again.play is None or again.difference is not None:
-            raise RecordError(
-                f"{path}: cannot be replayed ({one_line(str(again.difference), 200)}), so it has no forks"
-            )
-        played[path] = again.play.exchanges if any(c.fork and "say" in c.fork.change for c in study.conditions) else ()
-    for simulation in study.simulations():
-        fork, parent = simulation.condition.fork, simulation.parent
-        if fork is None or parent is None or "say" not in fork.change:
-            continue
-        forked = forked_policies(simulation, dict.fromkeys(simulation.players, RecordedPolicy([])))
-        for exchange in played[parent.record]:
-            policy = forked[exchange.ask.agent]
-            assert isinstance(policy, _Forked)
-            policy.said(exchange.ask)
+        if difference := replay(path).difference:
+            raise RecordError(f"{path}: cannot be replayed ({one_line(difference, 200)}), so it has no forks")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from parley import paths
 from parley.engine.grammar import json_schema
@@ -34,7 +34,7 @@ from parley.files import (
     try_lock,
     write_atomically,
 )
-from parley.policies import Ask, Completion, Request, Sampling
+from parley.policies import Ask, Request, Sampling
 from parley.text import valid_unicode
 
 FORMAT = 1
@@ -249,33 +249,11 @@ def requests_json(ask: Ask, requests: Sequence[Request]) -> str | None:
     return valid_unicode(json.dumps(described, ensure_ascii=False)) if sent else None
 
 
-def requests_of(ask: Ask, sent: str | None) -> list[Request]:
-    """Return the requests that a record or a journal has behind the reply to `ask`; none if `ask` is what was sent.
-
-    Raises LookupError, TypeError or ValueError for what is no such text.
-    """
-    return [_request(ask, described) for described in json.loads(sent)] if sent else []
-
-
-def _request(ask: Ask, described: dict[str, Any]) -> Request:
-    (_, system), *earlier, (_, user) = described["messages"]
-    model, schema = ask.reply_model, described["schema"]
-    if schema is not None:
-        model = type("Recorded", (BaseModel,), {"model_json_schema": classmethod(lambda cls: schema)})
-    sent = replace(
-        ask,
-        system=system,
-        user=user,
-        earlier=tuple((role, text) for role, text in earlier),
-        sampling=Sampling(temperature=described["temperature"], max_tokens=described["max_tokens"]),
-        reply_model=model,
-        reply_format=described["format"],
-    )
-    text = described["text"]
-    return Request(sent, described["seed"], None if text is None else Completion(text, described["finish_reason"]))
-
-
 def last_sent(ask: Ask, entry: Entry) -> Ask:
     """Return what was sent last for a reply: the game's question, unless the entry has others."""
-    requests = requests_of(ask, entry.sent)
-    return requests[-1].ask if requests else ask
+    if not entry.sent:
+        return ask
+    last = json.loads(entry.sent)[-1]
+    (_, system), *_, (_, user) = last["messages"]
+    sampling = Sampling(temperature=last["temperature"], max_tokens=last["max_tokens"])
+    return replace(ask, system=system, user=user, sampling=sampling)

@@ -1,8 +1,7 @@
 """`parley play`: one simulation, live in the terminal, which is left as it was found."""
 
 import asyncio
-import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -10,8 +9,7 @@ from typing import Any, TextIO
 
 from parley.engine.supervisor import temporary_engine
 from parley.errors import UsageError
-from parley.games.base import Outcome
-from parley.play.degenerate import remedy_for
+from parley.play.degenerate import REMEDIES
 from parley.play.live_screen import LiveScreen, can_draw
 from parley.play.matrix import decided
 from parley.play.matrix_text import outcome_line
@@ -20,13 +18,11 @@ from parley.play.simulate import Answering, connect, engine_places, paid, play_s
 from parley.policies import Policy
 from parley.policies.reply_text import read_reply
 from parley.study import Study
-from parley.study.condition import Player, Simulation
+from parley.study.condition import Simulation
 from parley.study.prompt_sent import PromptSent
 from parley.text import one_line
 
-_log = logging.getLogger(__name__)
 _LONGEST_TEXT = 300  # characters of a text
-_SIGN_OF_LIFE_SECONDS = 15.0
 
 
 def play(
@@ -37,17 +33,15 @@ def play(
     engine_timeout: float,
     reasoning: bool,
     show: Callable[[str], None],
-    terminal: TextIO | None = None,
-    record: Path | None = None,
+    terminal: TextIO,
 ) -> None:
     """Play the study's first condition that has the given `axes`, and show it.
 
     As a matrix on `terminal`, if it is one that has room and colors; else a line for each reply goes to `show`, when
-    its phase is over. With `reasoning` the lines have the texts, and come below the matrix, too. `record` is a
-    picture to make of the last matrix: an .svg file.
+    its phase is over. With `reasoning` the lines have the texts, and come below the matrix, too.
 
     Starts an engine of its own where one is needed and none of `endpoints` is for its model. Raises UsageError if no
-    condition fits, if an endpoint is not wanted, if the key of a service is missing, or if `record` cannot be written.
+    condition fits, if an endpoint is not wanted, or if the key of a service is missing.
     """
     condition = study.fitting(axes)[0]
     simulation = Simulation(condition, seed)
@@ -58,20 +52,17 @@ def play(
     for at, group in enumerate(condition.groups if several else ()):
         names = ", ".join(seat.name for seat in simulation.seats if seat.group == at)
         heading.append(f"({at + 1}) {group.role} · {group.player.label}: {names}")
-    drawn = terminal if terminal is not None and can_draw(terminal) else None
-    decisive = condition.game.read_texts
-    screen = LiveScreen(simulation, heading, record, drawn)
-    watchers: list[Watcher] = [screen]
-    if drawn is None:
-        watchers.append(Transcript(show, reasoning, decisive))
-        for line in (f"{condition.name}, seed {seed}", *heading[1:]):
-            show(line)
-    played = asyncio.run(play_once(study, simulation, endpoints, engine_timeout, watchers, screen.shown()))
-    if drawn is None:
-        show(outcome_line(condition.game, played.outcome))
-    elif reasoning:
-        for line in transcript_lines(played.exchanges, reasoning, decisive):
-            show(line)
+    transcript = Transcript(show, reasoning, condition.game.read_texts)
+    if can_draw(terminal):
+        screen = LiveScreen(simulation.game(), heading, terminal)
+        played = asyncio.run(play_once(study, simulation, endpoints, engine_timeout, [screen], screen.shown()))
+        if reasoning:
+            transcript.phase_over(played.exchanges)
+        return
+    for line in heading:
+        show(line)
+    played = asyncio.run(play_once(study, simulation, endpoints, engine_timeout, [transcript]))
+    show(outcome_line(condition.game, played.outcome))
 
 
 async def play_once(
@@ -80,20 +71,18 @@ async def play_once(
     endpoints: Sequence[Path],
     engine_timeout: float,
     watchers: Sequence[Watcher] = (),
-    shown: AbstractContextManager[Callable[[Outcome], None]] | None = None,
+    shown: AbstractContextManager[None] | None = None,
 ) -> Play:
     """Play a simulation with the engines that it needs, and record nothing.
 
     Those that are no services and not among `endpoints` are started, and stopped at the end. `shown` lasts while it is
-    played, and is told of the outcome.
+    played.
     """
     engines = ExitStack()
     try:
         answering = engines.enter_context(answering_for(study, [simulation], endpoints, engine_timeout))
-        with shown or nullcontext() as end:
+        with shown or nullcontext():
             played, _ = await play_simulation(simulation, answering, watchers=watchers)
-            if end is not None:
-                end(played.outcome)
     finally:
         await asyncio.to_thread(engines.close)  # a server takes seconds to end, and others may play
     return played
@@ -114,59 +103,47 @@ def answering_for(
         yield Answering(places, engine_timeout, budget)
 
 
-def transcript_lines(
-    exchanges: Iterable[Exchange],
-    reasoning: bool,
-    decisive: frozenset[str],
-    heading: str = "",
-    longest: int | None = _LONGEST_TEXT,
-) -> Iterator[str]:
-    """Yield the replies as lines for people, under a heading for each phase; `heading` is the one before.
+class Transcript(Watcher):
+    """Shows the replies of a game as lines for people, under a heading for each phase, when that is over.
 
     Of texts only the `decisive` ones are there, or all with `reasoning`, each cut to its `longest` characters.
     """
-    for exchange in exchanges:
-        before, heading = heading, _heading(exchange)
-        if heading != before:  # where agents speak in turn, each is a phase of its own
-            yield heading
-        yield from _reply_lines(exchange, reasoning, decisive, longest)
 
-
-class Transcript(Watcher):
-    """Shows the replies of a game as lines, when their phase is over."""
-
-    def __init__(self, show: Callable[[str], None], reasoning: bool, decisive: frozenset[str]) -> None:
-        self._show, self._reasoning, self._decisive = show, reasoning, decisive
+    def __init__(
+        self,
+        show: Callable[[str], None],
+        reasoning: bool,
+        decisive: frozenset[str],
+        longest: int | None = _LONGEST_TEXT,
+    ) -> None:
+        self._show, self._reasoning, self._decisive, self._longest = show, reasoning, decisive, longest
         self._heading = ""
 
     def phase_over(self, exchanges: Sequence[Exchange]) -> None:
         """Show the replies of a phase."""
-        for line in transcript_lines(exchanges, self._reasoning, self._decisive, self._heading):
-            self._show(line)
-        self._heading = _heading(exchanges[-1])
+        for exchange in exchanges:
+            heading = f"Round {exchange.entry.round}, {exchange.entry.phase}"
+            if heading != self._heading:  # where agents speak in turn, each is a phase of its own
+                self._show(heading)
+            self._heading = heading
+            for line in self._reply_lines(exchange):
+                self._show(line)
 
-
-def _heading(exchange: Exchange) -> str:
-    return f"Round {exchange.entry.round}, {exchange.entry.phase}"
-
-
-def _reply_lines(
-    exchange: Exchange, reasoning: bool, decisive: frozenset[str], longest: int | None = _LONGEST_TEXT
-) -> Iterator[str]:
-    """Yield one line with what was decided, `decisive` texts among it, and one per other text if `reasoning`."""
-    head = f"  {exchange.entry.agent:<9} {exchange.ask.role:<10}"
-    if exchange.reply.value is None:
-        yield f"{head} {exchange.lacking}"
-        texts = {"written": exchange.entry.text}
-    else:
-        values, texts = decided(exchange, decisive)
-        if not values:  # a message, which decides nothing
-            values, texts = list(texts.values()), {}
-        yield " ".join([head, *(one_line(str(value), longest) for value in values)])
-    if reasoning:
-        for key, value in {"thought": exchange.entry.reasoning or "", **texts}.items():
-            if text := one_line(value, longest):
-                yield f"      {key}: {text}"
+    def _reply_lines(self, exchange: Exchange) -> Iterator[str]:
+        """Yield one line with what was decided, and one per other text if these are shown."""
+        head = f"  {exchange.entry.agent:<9} {exchange.ask.role:<10}"
+        if exchange.reply.value is None:
+            yield f"{head} {exchange.lacking}"
+            texts = {"written": exchange.entry.text}
+        else:
+            values, texts = decided(exchange, self._decisive)
+            if not values:  # a message, which decides nothing
+                values, texts = list(texts.values()), {}
+            yield " ".join([head, *(one_line(str(value), self._longest) for value in values)])
+        if self._reasoning:
+            for key, value in {"thought": exchange.entry.reasoning or "", **texts}.items():
+                if text := one_line(value, self._longest):
+                    yield f"      {key}: {text}"
 
 
 # `parley prompts --try`
@@ -182,8 +159,8 @@ def try_prompts(
 ) -> None:
     """Send each prompt so many times to the model of its agent, and show every reply as it came and as it was read.
 
-    The seeds are those of the attempts in a game, and nothing is recorded. Replies are shown in order, as soon as they
-    are there. Raises UsageError for an agent that no model plays, and EngineError as a game does.
+    The seeds are those of the attempts in a game, and nothing is recorded. Raises UsageError for an agent that no
+    model plays, and EngineError as a game does.
     """
     alone = []  # with the agents of one player: no other needs an engine
     for sent in prompts:
@@ -191,34 +168,27 @@ def try_prompts(
             raise UsageError(f"{sent.ask.agent} is played by {sent.player.label}, which reads no prompt; add --model")
         groups = tuple(group for group in sent.condition.groups if group.player == sent.player)
         alone.append(Simulation(replace(sent.condition, groups=groups), sent.seed))
-    waiting = [(number, sent) for number in range(times) for sent in prompts]
-    there: dict[tuple[int, str], Exchange] = {}
 
-    async def ask(number: int, sent: PromptSent, policy: Policy) -> None:
+    async def ask(number: int, sent: PromptSent, policy: Policy) -> Exchange:
         entry = await request(Simulation(sent.condition, sent.seed).id, sent.ask, policy, number)
-        reply = read_reply(sent.ask, entry.text, entry.finish_reason, sent.player.reading)
-        there[number, sent.condition.name] = Exchange(sent.ask, entry, reply)
-        while waiting and (key := (waiting[0][0], waiting[0][1].condition.name)) in there:
-            _, sent = waiting.pop(0)
-            show(f"\nreply {key[0] + 1} of {times}" + (f", {key[1]}" if len(prompts) > 1 else ""))
-            for line in _tried_lines(study, sent.player, there[key]):
-                show(line)
+        return Exchange(sent.ask, entry, read_reply(sent.ask, entry.text, entry.finish_reason, sent.player.reading))
 
-    async def ask_all(answering: Answering) -> None:
+    async def ask_all(answering: Answering) -> list[Exchange]:
         async with AsyncExitStack() as stack:
             engines = [await connect(stack, simulation, answering) for simulation in alone]
-            policies = [policy_of(sent.player, found) for sent, found in zip(prompts, engines, strict=True)]
-            pairs = list(zip(prompts, policies, strict=True))
-            replies = asyncio.ensure_future(all_of(ask(number, *pair) for number in range(times) for pair in pairs))
-            while not (await asyncio.wait([replies], timeout=_SIGN_OF_LIFE_SECONDS))[0]:
-                _log.info("waiting for the model's replies, %d are there ...", len(there))
-            await replies
+            asked = [(sent, policy_of(sent.player, own)) for sent, own in zip(prompts, engines, strict=True)]
+            return await all_of(ask(number, *pair) for number in range(times) for pair in asked)
 
     with answering_for(study, alone, endpoints, engine_timeout) as answering:
-        asyncio.run(ask_all(answering))
+        replies = iter(asyncio.run(ask_all(answering)))
+    for number in range(1, times + 1):
+        for sent in prompts:
+            show(f"\nreply {number} of {times}" + (f", {sent.condition.name}" if len(prompts) > 1 else ""))
+            for line in _tried_lines(next(replies)):
+                show(line)
 
 
-def _tried_lines(study: Study, player: Player, exchange: Exchange) -> Iterator[str]:
+def _tried_lines(exchange: Exchange) -> Iterator[str]:
     """Yield a reply as it came, what was read of it, and what it took; characters that print nothing are escaped."""
     entry, reply = exchange.entry, exchange.reply
     for line in entry.text.split("\n"):
@@ -228,7 +198,6 @@ def _tried_lines(study: Study, player: Player, exchange: Exchange) -> Iterator[s
     if reply.value is not None:
         yield f"  read: {one_line(reply.value.model_dump_json(exclude_unset=True))}"
     elif reply.failure is not None:
-        remedy = remedy_for(reply.failure, entry.text, player.model or "", player.entry, study.models_file)
-        yield f"  not read: {reply.failure}: {one_line(reply.detail or '')}; what helps: {remedy}"
+        yield f"  not read: {reply.failure}: {one_line(reply.detail or '')}; what helps: {REMEDIES[reply.failure]}"
     tokens = f"{entry.prompt_tokens or 'unknown'} tokens of prompt, {entry.completion_tokens or 'unknown'} of reply"
     yield f"  {entry.seconds:.1f} s, {tokens}, seed {entry.seed}"

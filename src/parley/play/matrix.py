@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import groupby
 from typing import Any
 
@@ -86,20 +85,37 @@ def _of_replies(game: Game, replies: Mapping[Place, Replied]) -> Timeline:
     )
 
 
-# A game while it is played: kept from what the runner says, looked at from another thread
+# A game while it is played
 
 
-@dataclass(frozen=True)
-class GameSnapshot:
-    """How far a game is, at one moment; `asks` are those of the phase that is asked."""
+class WatchedGame(Watcher):
+    """A game as it is played, to be looked at from any thread; `asks` are those of the phase that is asked."""
 
-    game: Game
-    asks: tuple[Ask, ...]
-    exchanges: tuple[Exchange, ...]
-    outcome: Outcome | None
-    seconds: float
+    def __init__(self, game: Game) -> None:
+        self.game = game
+        self.asks: tuple[Ask, ...] = ()
+        self.exchanges: tuple[Exchange, ...] = ()
+        self.outcome: Outcome | None = None
+        self._began, self._ended = time.monotonic(), 0.0
 
-    @cached_property
+    def asking(self, asks: Sequence[Ask]) -> None:
+        """Note the asks of the phase that begins."""
+        self.asks = tuple(asks)
+
+    def answered(self, exchange: Exchange) -> None:
+        """Note one attempt."""
+        self.exchanges = (*self.exchanges, exchange)
+
+    def over(self, outcome: Outcome) -> None:
+        """Note how the game ended."""
+        self.asks, self.outcome, self._ended = (), outcome, time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been played."""
+        return (self._ended or time.monotonic()) - self._began
+
+    @property
     def waiting(self) -> frozenset[str]:
         """Names of the agents who are to answer."""
         retries, last = self.game.parameters.retries, {x.entry.key[:3]: x for x in self.exchanges}
@@ -108,15 +124,16 @@ class GameSnapshot:
             name for name, x in asked if x is None or (x.reply.failure is not None and x.entry.attempt < retries)
         )
 
-    @cached_property
+    @property
     def timeline(self) -> Timeline:
         """Agents by rounds. Before its end the game has said nothing of these: the timeline has replies."""
         said: dict[Place, dict[str, Exchange]] = defaultdict(dict)  # the last try of each phase
         for exchange in self.exchanges:
             said[exchange.ask.agent, exchange.ask.round][exchange.ask.phase] = exchange
         replies = {place: self._replied(list(phases.values())) for place, phases in said.items()}
+        waiting = self.waiting
         for ask in self.asks:
-            if ask.agent in self.waiting:
+            if ask.agent in waiting:
                 known = replies.get((ask.agent, ask.round), Replied(""))
                 replies[ask.agent, ask.round] = Replied(known.text, (*known.marks, WAITING))
         outcome = None if self.outcome is None else self.outcome.as_json()
@@ -133,34 +150,6 @@ class GameSnapshot:
         failed = any(exchange.failed for exchange in phases)
         again = any(exchange.entry.attempt for exchange in phases)
         return Replied(" ".join(word for word, _ in groupby(words) if word), [FAILED] * failed + [AGAIN] * again)
-
-
-class WatchedGame(Watcher):
-    """A game as it is played, to be looked at."""
-
-    def __init__(self, game: Game) -> None:
-        self.game = game
-        self._began, self._ended = time.monotonic(), 0.0
-        self._asks: tuple[Ask, ...] = ()
-        self._exchanges: list[Exchange] = []
-        self._outcome: Outcome | None = None
-
-    def asking(self, asks: Sequence[Ask]) -> None:
-        """Note the asks of the phase that begins."""
-        self._asks = tuple(asks)
-
-    def answered(self, exchange: Exchange) -> None:
-        """Note one attempt."""
-        self._exchanges.append(exchange)
-
-    def end(self, outcome: Outcome) -> None:
-        """Note how the game ended."""
-        self._asks, self._outcome, self._ended = (), outcome, time.monotonic()
-
-    def see(self) -> GameSnapshot:
-        """Return how far the game is."""
-        seconds = (self._ended or time.monotonic()) - self._began
-        return GameSnapshot(self.game, self._asks, tuple(self._exchanges), self._outcome, seconds)
 
 
 def decided(exchange: Exchange, decisive: frozenset[str]) -> tuple[list[Any], dict[str, str]]:

@@ -5,11 +5,10 @@ Whatever a reply holds is letters: `rich.text.Text`, never markup, without contr
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 from rich.console import Group
 from rich.style import Style
 from rich.table import Table
@@ -17,7 +16,7 @@ from rich.text import Text
 
 from parley.games.base import Game, Outcome
 from parley.games.evidence import Timeline, TimelineCell
-from parley.play.matrix import AGAIN, FAILED, WAITING, GameSnapshot, decided, marks_of, rounds_of
+from parley.play.matrix import AGAIN, FAILED, WAITING, WatchedGame, decided, marks_of, rounds_of
 from parley.play.runner import Exchange
 from parley.text import counted, one_line
 
@@ -25,10 +24,9 @@ _PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#
 _FRAMED = "◆"
 _OF_REPLIES = {FAILED: "✗", AGAIN: "↻", WAITING: "…"}
 _OF_GAMES = "*+^~=#"  # one for each label of a game's marks
-_CUT = "…"
 _NARROWEST, _WIDEST = 4, 16  # columns of the terminal for a cell
 _LONGEST_NAME = 16
-_MOST_SAID = 10  # lines of replies below
+_MOST_SAID = 10  # replies below
 _LONGEST = 2000  # characters of a text that are looked at: no terminal is as wide
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 # Terminals do not agree how wide they are: marks on letters, and signs that change the emoji before them.
@@ -36,31 +34,23 @@ _OF_NO_WIDTH = {"Mn", "Me"}
 _MODIFIERS = range(0x1F3FB, 0x1F400)
 
 
-def live_view(snapshot: GameSnapshot, heading: Sequence[str], size: tuple[int, int], note: str = "") -> Group:
-    """Return what a terminal of `size` (columns, lines) shows of a game that is played, and a `note` beside it."""
-    (width, height), game, timeline = size, snapshot.game, snapshot.timeline
+def live_view(watched: WatchedGame, heading: Sequence[str], width: int, note: str = "") -> Group:
+    """Return what a terminal shows of a game that is played, and a `note` beside it; what matters least is below."""
+    timeline = watched.timeline
+    tables = _tables(timeline, watched.game.evidence.round_name, width)
     notes = [_line(one_line(note), style="yellow")] if note else []
-    top = [*_heading(heading[: height // 6]), *_state(snapshot), *notes, Text()]
-    legend = wrapped(_legend(timeline), width)[:2]
-    around = len(top) + 1 + bool(timeline.results) + 1 + len(legend) + 1
-    most = max(height - around - 1, 1)
-    # Where not all have room, those that stand out have.
-    shown = sorted(timeline.agents, key=lambda name: name not in timeline.framed)[:most]
-    left_out = len(timeline.agents) - len(shown)
-    agents = {name: label for name, label in timeline.agents.items() if name in shown}
-    tables = list(_tables(replace(timeline, agents=agents), game.evidence.round_name, width, last_only=True))
-    more = [Text(f"and {counted(left_out, 'more agent')}", style="dim")] if left_out else []
-    room = min(max(height - around - len(agents) - len(more), 0), _MOST_SAID)
-    said = [_said(exchange, game) for exchange in snapshot.exchanges[-room:]] if room else []
-    return Group(*top, *tables, *more, Text(), *legend, Text(), *said)
+    said = [_said(exchange, watched.game) for exchange in reversed(watched.exchanges[-_MOST_SAID:])]
+    legend = wrapped(_legend(timeline), width)
+    return Group(*_heading(heading[:2]), *_state(watched), *notes, Text(), tables[-1], Text(), *legend, Text(), *said)
 
 
-def final_view(snapshot: GameSnapshot, heading: Sequence[str], width: int) -> Group:
+def final_view(watched: WatchedGame, heading: Sequence[str], width: int) -> Group:
     """Return the whole matrix of a game, in as many blocks of rounds as it needs, and how the game ended."""
-    tables = _tables(snapshot.timeline, snapshot.game.evidence.round_name, width)
+    timeline = watched.timeline
+    tables = _tables(timeline, watched.game.evidence.round_name, width)
     blocks = [each for table in tables for each in (Text(), table)]
-    ending = [Text(line.plain, style=line.style) for line in _state(snapshot)]
-    return Group(*_heading(heading), *blocks, Text(), *wrapped(_legend(snapshot.timeline), width), Text(), *ending)
+    ending = [Text(line.plain, style=line.style) for line in _state(watched)]
+    return Group(*_heading(heading), *blocks, Text(), *wrapped(_legend(timeline), width), Text(), *ending)
 
 
 def outcome_line(game: type[Game], outcome: Outcome) -> str:
@@ -79,22 +69,22 @@ def _heading(lines: Iterable[str]) -> list[Text]:
     return [_line(line, style="dim" if at else "bold") for at, line in enumerate(map(one_line, lines))]
 
 
-def _state(snapshot: GameSnapshot) -> Iterator[Text]:
+def _state(watched: WatchedGame) -> Iterator[Text]:
     """Yield what goes on, or how the game ended, and what was counted."""
-    seconds, asks = int(snapshot.seconds), snapshot.asks
-    unusable = sum(x.failed for x in snapshot.exchanges)
-    tokens = sum(x.entry.completion_tokens or 0 for x in snapshot.exchanges)
-    counts = [f"{seconds // 60}:{seconds % 60:02}", f"{len(snapshot.exchanges):,} replies", f"{unusable:,} unusable"]
+    seconds, asks = int(watched.seconds), watched.asks
+    unusable = sum(x.failed for x in watched.exchanges)
+    tokens = sum(x.entry.completion_tokens or 0 for x in watched.exchanges)
+    counts = [f"{seconds // 60}:{seconds % 60:02}", f"{len(watched.exchanges):,} replies", f"{unusable:,} unusable"]
     counts += [f"{tokens:,} tokens"] * bool(tokens)
-    if snapshot.outcome is not None:
-        yield _line(one_line(outcome_line(type(snapshot.game), snapshot.outcome)), style="bold")
+    if watched.outcome is not None:
+        yield _line(one_line(outcome_line(type(watched.game), watched.outcome)), style="bold")
         yield _line(" · ".join(counts), style="dim")
         return
     words = "getting ready"
     if asks:
-        done = len(asks) - len(snapshot.waiting)
+        done = len(asks) - len(watched.waiting)
         words = f"Round {asks[0].round}, {one_line(asks[0].phase)}: {done} of {len(asks)} answered"
-    line = _line("").append(_SPINNER[int(snapshot.seconds * 4) % len(_SPINNER)] + " ", style="cyan")
+    line = _line("").append(_SPINNER[int(watched.seconds * 4) % len(_SPINNER)] + " ", style="cyan")
     yield line.append(words).append(f" · {' · '.join(counts)}", style="dim")
 
 
@@ -114,39 +104,37 @@ def _said(exchange: Exchange, game: Game) -> Text:
     return line
 
 
-def _tables(timeline: Timeline, round_name: str, width: int, *, last_only: bool = False) -> Iterator[Table]:
-    """Yield the matrix as blocks of rounds that fit into `width`, agents that stand out last; or the last block."""
+def _tables(timeline: Timeline, round_name: str, width: int) -> list[Table]:
+    """Return the matrix as blocks of rounds that fit into `width`, agents that stand out first."""
     rounds, marks, signs, colors = rounds_of(timeline), marks_of(timeline), _signs(timeline), _colors(timeline)
     places = {*timeline.cells, *marks}
     words = {place: _words(timeline.cells.get(place), marks.get(place, ()), signs) for place in places}
-    rows = sorted(timeline.agents, key=lambda name: name in timeline.framed)
-    names = [(f"{_FRAMED} " if row in timeline.framed else "  ") + _clean(timeline.agents[row]) for row in rows]
-    heads = ["  " + _clean(round_name), *(["  " + _clean(timeline.results_label)] if timeline.results else [])]
-    beside = min(max(map(cell_len, [*names, *heads])), _LONGEST_NAME)
-    size = max([_NARROWEST, *(cell_len(each) + 2 for each in words.values()), *(len(str(r)) + 1 for r in rounds[-1:])])
-    size = min(size, _WIDEST)
-    most = max(max(width - beside, _NARROWEST) // (size + 1), 1)
-    starts = [max(len(rounds) - most, 0)] if last_only else range(0, max(len(rounds), 1), most)
-    for start in starts:
+    styles = {place: _style(timeline.cells.get(place), marks.get(place, ()), colors) for place in places}
+    rows = {
+        name: Text(f"{_FRAMED if name in timeline.framed else ' '} {_clean(label)}")
+        for name, label in sorted(timeline.agents.items(), key=lambda agent: agent[0] not in timeline.framed)
+    }
+    for name in timeline.framed & rows.keys():
+        rows[name].stylize("bold")
+        rows[name].stylize("red", 0, 1)
+    heads = [f"  {_clean(round_name)}", f"  {_clean(timeline.results_label)}"]
+    beside = min(max(map(cell_len, [*heads, *(row.plain for row in rows.values())])), _LONGEST_NAME)
+    size = min(max([_NARROWEST, *(cell_len(each) + 2 for each in words.values())]), _WIDEST)
+    most = max((width - beside) // (size + 1), 1)
+    tables = []
+    for start in range(0, max(len(rounds), 1), most):
         shown = rounds[start : start + most]
         table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim not bold")
-        table.add_column(heads[0], no_wrap=True, width=beside)
+        table.add_column(Text(heads[0]), no_wrap=True, width=beside)
         for number in shown:
-            before = "‹" if last_only and number == shown[0] and start else ""
-            table.add_column(f"{before}{number}", no_wrap=True, width=size, justify="center")
-        for row, name in zip(rows, names, strict=True):
-            title = Text(name, style="bold" if row in timeline.framed else "")
-            if row in timeline.framed:
-                title.stylize("red", 0, 1)
-            cells = ((row, number) for number in shown)
-            table.add_row(
-                title,
-                *(Text(words.get(at, ""), _style(timeline.cells.get(at), marks.get(at, ()), colors)) for at in cells),
-            )
+            table.add_column(str(number), no_wrap=True, width=size, justify="center")
+        for name, row in rows.items():
+            cells = ((name, number) for number in shown)
+            table.add_row(row, *(Text(words.get(place, ""), styles.get(place, "")) for place in cells))
         if timeline.results:
-            results = (Text(_clean(timeline.results.get(number, ""))) for number in shown)
-            table.add_row(Text(heads[1]), *results, style="dim")
-        yield table
+            table.add_row(Text(heads[1]), *(Text(_clean(timeline.results.get(n, ""))) for n in shown), style="dim")
+        tables.append(table)
+    return tables
 
 
 def _words(cell: TimelineCell | None, labels: Sequence[str], signs: Mapping[str, str]) -> str:
@@ -185,14 +173,14 @@ def _legend(timeline: Timeline) -> Iterator[Text]:
     labels = {state.name: state.label for state in timeline.states if state.name in used}
     for key, back in _colors(timeline).items():
         if key in labels or not timeline.states:
-            yield Text.assemble(("  ", Style(bgcolor=back)), " ", _fitted(_clean(labels.get(key, key)), 40))
+            yield Text.assemble(("  ", Style(bgcolor=back)), " ", _clean(labels.get(key, key)))
     if timeline.framed:
         label = _clean(timeline.framed_label)
         yield Text.assemble((_FRAMED, "red"), f" {label[:1].upper()}{label[1:]}")
     seen = {mark.label for mark in timeline.marks} - {WAITING}
     for label, sign in _signs(timeline).items():
         if label in seen:
-            yield Text.assemble((sign, "bold red" if label == FAILED else ""), f" {_fitted(_clean(label), 60)}")
+            yield Text.assemble((sign, "bold red" if label == FAILED else ""), f" {_clean(label)}")
 
 
 def wrapped(items: Iterable[Text], width: int, between: str = "   ") -> list[Text]:
@@ -216,10 +204,6 @@ def _clean(text: str) -> str:
     line = unicodedata.normalize("NFC", one_line(text))
     kept = [c for c in line if unicodedata.category(c) not in _OF_NO_WIDTH and ord(c) not in _MODIFIERS]
     return "".join(c if c.isprintable() else "\ufffd" for c in kept)  # no letter yet, or one that XML does not allow
-
-
-def _fitted(text: str, width: int) -> str:
-    return text if cell_len(text) <= width else set_cell_size(text, width - 1).rstrip() + _CUT
 
 
 def _is_light(color: str) -> bool:

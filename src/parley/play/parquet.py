@@ -8,10 +8,8 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -46,40 +44,24 @@ class ParquetFile:
 
 
 def open_parquet(content: bytes) -> ParquetFile:
-    """Return the file that `content` is; raises ValueError, OSError or pyarrow's exceptions if it is none.
+    """Return the file that `write_parquet` made; a footer that is not as it was written is not parsed.
 
-    The footer of one that `write_parquet` made must be as it was written. Others are parsed as they are.
+    Raises ValueError, OSError or pyarrow's exceptions for anything else.
     """
-    start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")  # of the footer, whose length stands last
-    sealed = max(start - len(_seal(b"")), 0)
-    seal = content[sealed : max(start, 0)]
-    is_sealed = seal.startswith(_SEAL)
-    if is_sealed and seal != _seal(content[start:]):
-        raise ValueError("its footer is damaged")
+    start = _footer_start(content)
+    end = max(start - len(_seal(b"")), 0)
+    if content[end : max(start, 0)] != _seal(content[start:]):
+        raise ValueError("its footer is damaged, or another program wrote it")
     reader = pq.ParquetFile(
         pa.BufferReader(content),
         thrift_string_size_limit=_MAX_FOOTER_BYTES,
         thrift_container_size_limit=_MAX_OF_A_LIST,
     )
-    end = sealed if is_sealed else pages_end(reader.metadata)
     return ParquetFile(content, reader.metadata, memoryview(content)[:end])
 
 
-def pages_end(footer: pq.FileMetaData) -> int:
-    """Return the offset at which the last column ends; 4, after the opening magic, without any."""
-    columns = [
-        footer.row_group(group).column(column)
-        for group in range(footer.num_row_groups)
-        for column in range(footer.num_columns)
-    ]
-    return max((_start(column) + column.total_compressed_size for column in columns), default=4)
-
-
-def _start(column: pq.ColumnChunkMetaData) -> int:
-    offsets = [column.data_page_offset]
-    if column.has_dictionary_page and column.dictionary_page_offset is not None:
-        offsets.append(column.dictionary_page_offset)
-    return int(min(offsets))
+def _footer_start(content: bytes) -> int:
+    return len(content) - 8 - int.from_bytes(content[-8:-4], "little")  # its length stands last
 
 
 def write_parquet(rows: pa.Table, describe: Callable[[bytes], Mapping[bytes, bytes]]) -> bytes:
@@ -87,11 +69,10 @@ def write_parquet(rows: pa.Table, describe: Callable[[bytes], Mapping[bytes, byt
     first, last, whole = pa.BufferOutputStream(), pa.BufferOutputStream(), pa.BufferOutputStream()
     pq.write_table(rows.replace_schema_metadata(None), first, compression="zstd", write_page_checksum=True)
     content: bytes = first.getvalue().to_pybytes()
-    written = pq.read_metadata(pa.BufferReader(content))
-    pages = content[: pages_end(written)]
+    pages = content[: _footer_start(content)]
     pq.write_metadata(rows.schema.with_metadata(describe(pages)), last)
     footer = pq.read_metadata(pa.BufferReader(last.getvalue()))
-    footer.append_row_groups(written)
+    footer.append_row_groups(pq.read_metadata(pa.BufferReader(content)))
     footer.write_metadata_file(whole)
     end: bytes = whole.getvalue().to_pybytes()[4:]  # without the magic of a file that is a footer alone
     return pages + _seal(end) + end
@@ -142,26 +123,3 @@ def values(column: pa.ChunkedArray) -> list[Any]:
         return list(array.to_pylist())
     texts = array.dictionary.to_pylist()
     return [None if place is None else texts[place] for place in array.indices.to_pylist()]
-
-
-def packed_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Return numbers, times as numbers, truth values or texts as an array; raises OverflowError for what has no room.
-
-    pa.array would import pandas and pyarrow.compute: a third of the start of a process that plays one game.
-    """
-    if pa.types.is_dictionary(kind):
-        places = {value: place for place, value in enumerate(dict.fromkeys(v for v in values if v is not None))}
-        coded = packed_array([None if v is None else places[v] for v in values], kind.index_type)
-        return pa.DictionaryArray.from_arrays(coded, packed_array(list(places), kind.value_type))
-    valid = np.packbits([value is not None for value in values], bitorder="little") if None in values else None
-    buffers = [None if valid is None else pa.py_buffer(valid)]
-    if pa.types.is_string(kind):
-        texts = [b"" if value is None else value.encode() for value in values]
-        ends = np.array([0, *accumulate(map(len, texts))], np.int32)
-        buffers += [pa.py_buffer(ends), pa.py_buffer(b"".join(texts))]
-    elif pa.types.is_boolean(kind):
-        buffers.append(pa.py_buffer(np.packbits([bool(value) for value in values], bitorder="little")))
-    else:
-        number = f"{'f' if pa.types.is_floating(kind) else 'i'}{kind.bit_width // 8}"
-        buffers.append(pa.py_buffer(np.array([0 if value is None else value for value in values], number)))
-    return pa.Array.from_buffers(kind, len(values), buffers)

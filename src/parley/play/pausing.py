@@ -1,7 +1,7 @@
 """Pauses: games of a model whose replies nobody can use stop after some twenty, since more would measure nothing.
 
 The processes of a study count together: each adds a letter for each reply to a file of the model, and leaves another
-that all look for before they ask. The next run removes both, and looks again, first at what its first journal has.
+that all look for before they ask. The next run removes both, and looks again.
 """
 
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 from parley import paths
 from parley.errors import PausedError
 from parley.files import open_to_append, read_regular, remove, remove_empty_below, write_atomically
-from parley.play.degenerate import REMEDIES, remedy_for
+from parley.play.degenerate import REMEDIES
 from parley.play.runner import Exchange, Watcher
 from parley.policies import FAILURE_CLASSES, Ask
 from parley.study import Study
@@ -55,26 +55,23 @@ class PauseWatcher(Watcher):
     """Counts the replies of models in a game, and ends it before it asks more of a model that is paused."""
 
     def __init__(self, study: Study, players: Mapping[str, Player]) -> None:
-        self._study = study
+        self._most = study.content.most_unusable
+        self._command = f"parley run {paths.study_command(study.file)}"
         models = {name: player.model for name, player in players.items() if player.model is not None}
+        if self._most is None or os.environ.get(GO_ON):
+            models = {}
         self._files = {name: paths.paused(study.name, model).absolute() for name, model in models.items()}
-        self._counts_journal = {path: not path.with_suffix(".count").exists() for path in self._files.values()}
-        self._requested: set[str] = set()  # agents whose replies are no journal's
-        self._ask_all = study.content.most_unusable is None or bool(os.environ.get(GO_ON))
 
     def requesting(self, ask: Ask) -> None:
         """Raise PausedError if a paused model would be asked."""
         path = self._files.get(ask.agent)
-        if path is not None and not self._ask_all and (why := _why(path)) is not None:
+        if path is not None and (why := _why(path)) is not None:
             raise PausedError(why)
-        self._requested.add(ask.agent)
 
     def answered(self, exchange: Exchange) -> None:
         """Count an attempt."""
         path = self._files.get(exchange.ask.agent)
-        is_new = exchange.ask.agent in self._requested
-        self._requested.discard(exchange.ask.agent)
-        if path is None or self._ask_all or exchange.entry.given or not (is_new or self._counts_journal[path]):
+        if path is None or exchange.entry.given or path.exists():
             return
         with open(open_to_append(path.with_suffix(".count"), 0o666), "ab+") as file:
             file.write(_LETTERS[exchange.reply.failure].encode())
@@ -84,19 +81,14 @@ class PauseWatcher(Watcher):
                 return
             file.seek(0)
             letters = Counter(file.read(min(asked, 10_000_000)).decode(errors="replace"))
-        counts = Counter({name: letters[letter] for name, letter in _LETTERS.items()})
-        if asked - counts[None] >= (self._study.content.most_unusable or 0) * asked:
-            line = _line(path.stem, counts, exchange, self._study)
-            write_atomically(path, lambda file: file.write(line.encode()))
-
-
-def _line(model: str, counts: Counter[str | None], last: Exchange, study: Study) -> str:
-    unusable = {name: counts[name] for name in REMEDIES}
-    most = max(unusable, key=lambda name: unusable[name])
-    remedy = remedy_for(most, last.entry.text, model, study.models.get(model), study.models_file)
-    said = one_line(last.entry.text or last.entry.reasoning or "", 80)
-    return (
-        f"{model}: paused: {sum(unusable.values())} of its first {counts.total()} replies cannot be used, "
-        f"{unusable[most]} of them {most}, the last one begins {said!r}; change {remedy}, and run the same "
-        f"command again; parley run {paths.study_command(study.file)} --go-on plays on all the same"
-    )
+        unusable = {name: letters[_LETTERS[name]] for name in FAILURE_CLASSES}
+        if sum(unusable.values()) < (self._most or 0) * asked:
+            return
+        most = max(FAILURE_CLASSES, key=unusable.__getitem__)
+        begins = one_line(exchange.entry.text or exchange.entry.reasoning or "", 80)
+        line = (
+            f"{path.stem}: paused: {sum(unusable.values())} of its first {asked} replies cannot be used, "
+            f"{unusable[most]} of them {most}, the last one begins {begins!r}; change {REMEDIES[most]}, and run the "
+            f"same command again; {self._command} --go-on plays on all the same"
+        )
+        write_atomically(path, lambda file: file.write(line.encode()))

@@ -123,15 +123,9 @@ def read_attempts(path: Path, names: Sequence[str]) -> tuple[Summary, pa.Table]:
         rows = read_rows(file, [name for name in names if name in file.schema.names])
     except (OSError, ValueError, pa.ArrowException) as error:
         raise _unreadable(path, error) from None
-    columns = []
-    for name in names:
-        if name in rows.column_names:
-            columns.append(rows.column(name))
-        else:
-            kind = SCHEMA.field(name).type
-            kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-            columns.append(pa.nulls(rows.num_rows, kind))
-    return summary, pa.table(columns, names=list(names))
+    for name in set(names).difference(rows.column_names):
+        rows = rows.append_column(name, pa.nulls(rows.num_rows, SCHEMA.field(name).type))
+    return summary, rows.select(list(names))
 
 
 def _checked(path: Path) -> tuple[ParquetFile, Summary]:
@@ -147,10 +141,6 @@ def _checked(path: Path) -> tuple[ParquetFile, Summary]:
             raise _foreign(path)
     if hashlib.sha256(file.pages).hexdigest() != summary.rows["bytes_sha256"]:
         raise RecordError(f"{path}: its rows were changed; delete it and run the study again")
-    groups = map(file.footer.row_group, range(file.footer.num_row_groups))
-    of_ids = [group.column(names.index("id")).statistics for group in groups if group.num_rows]
-    if any(each is None or {each.min, each.max} != {summary.simulation["id"]} for each in of_ids):
-        raise RecordError(f"{path}: its rows are of another simulation; delete it and run the study again")
     return file, summary
 
 
@@ -179,9 +169,7 @@ def _open(path: Path) -> ParquetFile:
 
 def _unreadable(path: Path, error: Exception) -> RecordError:
     reason = one_line(str(error), 150)
-    ours = path.name.startswith("seed=") and path.is_file()  # else it may be anything, which nobody should delete
-    remedy = "delete it and run the study again" if ours else "name a record, which is called seed=N.parquet"
-    return RecordError(f"{path}: cut short or not Parquet ({reason}); {remedy}")
+    return RecordError(f"{path}: cut short or not Parquet ({reason}); if it is a record, delete it and run again")
 
 
 def _foreign(path: Path) -> RecordError:
@@ -242,8 +230,6 @@ def provenance_warnings(made: Mapping[str, Any]) -> list[str]:
             f"imported: played elsewhere, not by Parley (format {imported['format']}; source: {imported['source']}; "
             f"license: {imported['license']})"
         )
-        if imported["defects"]:
-            warnings.append("imported: damaged games, kept on demand (--keep-damaged); their records name the damage")
     return warnings
 
 

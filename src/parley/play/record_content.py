@@ -14,7 +14,6 @@ from parley.games.prompts import OwnPrompt, text_of
 from parley.identity import canonical_json
 from parley.play.degenerate import ASKED, DEGENERATE_CLASSES, count_degenerate
 from parley.play.journal import ENTRY_FIELDS, Entry, last_sent
-from parley.play.parquet import packed_array
 from parley.play.runner import Play, count_answered
 from parley.policies import FAILURE_CLASSES
 from parley.study.condition import Condition, Player, PlayerGroup, Simulation
@@ -112,7 +111,6 @@ def _describe_fork(simulation: Simulation) -> dict[str, Any]:
         "round": fork.point.round,
         "phase": fork.point.phase,
         "change": dict(fork.change),
-        "anew": fork.anew,
         "seats": dict(parent.seats),
         "before": describe(simulation.before),
     }
@@ -189,7 +187,7 @@ def attempt_rows(simulation: Simulation, play: Play, players: Mapping[str, Playe
         "failure_detail": [x.reply.detail for x in play.exchanges],
         "started": [round(entry.started * 1000) for entry in entries],
     }
-    columns = [packed_array(cells[field.name], field.type) for field in SCHEMA]
+    columns = [pa.array(cells[field.name], field.type) for field in SCHEMA]
     return pa.Table.from_arrays(columns, schema=SCHEMA)
 
 
@@ -268,7 +266,7 @@ _METADATA = _part(
         git=(dict[str, Any] | None, None),
         started=(str, ""),
         ended=(str, ""),
-        imported=(_part(format=str, source=str, license=str, file=str, sha256=str, defects=list[str]) | None, None),
+        imported=(_part(format=str, source=str, license=str, file=str, sha256=str) | None, None),
         engines=(dict[str, _ENGINE], {}),  # type: ignore[valid-type]
     ),
     rows=_part(bytes_sha256=str),

@@ -7,7 +7,7 @@ not finished.
 import json
 import logging
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -23,7 +23,6 @@ from parley.errors import MissingRecordError, RecordError
 from parley.files import forget_done, mark_done, marks_done, open_regular, read_regular, sha256, write_atomically
 from parley.forked import forked_map
 from parley.identity import canonical_json, digest
-from parley.play.parquet import packed_array
 from parley.play.pausing import paused_lines
 from parley.play.record import Summary, read_summary
 from parley.play.record_content import outcome_problem
@@ -77,24 +76,12 @@ class UsableRecords:
             _log.warning("left out: %s", problem)
         return replace(self, study=without(self.study, problems), left_out={**self.left_out, **problems})
 
-    def notes(self) -> Iterator[str]:
-        """Yield a line for each record that is left out, and what to do."""
-        for problem in list(self.left_out.values())[:_MAX_NAMED]:
-            yield f"left out: {problem}"
-        if len(self.left_out) > _MAX_NAMED:
-            yield f"left out: {len(self.left_out) - _MAX_NAMED} more"
-        if self.left_out:
-            number = len(self.left_out)
-            yield f"left out: {number:,} of {counted(number + len(self.summaries), 'record')}; {_AGAIN}"
-
 
 _AGAIN = "do what is said of each, and run the study again"
 
 
-def read_records(
-    study: Study, strict: bool = False, reported: Collection[Path] = (), processes: int = 1
-) -> UsableRecords:
-    """Return the records of a study that can be used, and warn of each that cannot and is not among those `reported`.
+def read_records(study: Study, strict: bool = False, processes: int = 1) -> UsableRecords:
+    """Return the records of a study that can be used, and warn of those that cannot.
 
     So many processes read them. Raises RecordError naming the records if some are missing, if none can be used, or,
     with `strict`, if any cannot.
@@ -118,11 +105,11 @@ def read_records(
         problems = [*missing, *left_out.values()]
         named = ", ".join(problem.split(": ")[0] for problem in problems[1:4])
         raise RecordError(problems[0] + (f" (and {len(problems) - 1:,} more: {named})" if named else ""))
-    records = UsableRecords(without(study, left_out), usable, left_out)
-    news = {path: problem for path, problem in left_out.items() if path not in reported}
-    for note in replace(records, left_out=news).notes():
-        _log.warning("%s", note)
-    return records
+    for problem in list(left_out.values())[:_MAX_NAMED]:
+        _log.warning("left out: %s", problem)
+    if left_out:
+        _log.warning("left out: %d of %s; %s", len(left_out), counted(len(wanted), "record"), _AGAIN)
+    return UsableRecords(without(study, left_out), usable, left_out)
 
 
 def _read_piece(study: str, simulations: Sequence[Simulation]) -> list[Summary | RecordError]:
@@ -266,9 +253,9 @@ def _column(values: list[Any], schema: Mapping[str, Any] | None) -> pa.Array:
         kinds = {str(part.get("type")) for part in schema.get("anyOf", [schema])}
     kinds -= {"null"}
     if len(kinds) == 1 and (plain := _PLAIN.get(*kinds)) is not None:
-        return packed_array(values, plain)
+        return pa.array(values, plain)
     texts = [value if value is None or isinstance(value, str) else canonical_json(value) for value in values]
-    return packed_array(texts, pa.string())
+    return pa.array(texts, pa.string())
 
 
 _KINDS: Mapping[type, str] = {type(None): "null", bool: "boolean", int: "integer", float: "number"}
@@ -318,15 +305,6 @@ def changed_table(study: Study) -> Path | None:
     return next((path for path, sha in by_path.items() if not path.is_file() or sha256(path) != sha), None)
 
 
-def tables_are_current(study: Study) -> bool:
-    """Whether the tables of a study were made from all of its records that can be used, and both are still there."""
-    if not mark_of_tables(study) or changed_table(study):
-        return False
-    left_out = left_out_of_tables(study)
-    used = [record for each in study.simulations() if (record := each.record(study.name)) not in left_out]
-    return all(record.exists() for record in used) and not _usable_again(study, left_out)
-
-
 def usable_part(study: Study) -> Study:
     """Return a study with the simulations that its tables were made from."""
     return without(study, left_out_of_tables(study))
@@ -340,20 +318,16 @@ def recall_left_out(study: Study) -> str | None:
     left_out = left_out_of_tables(study)
     if not left_out:
         return None
-    if _usable_again(study, left_out):
+    if any(_is_usable(each, study) for each in study.simulations() if each.record(study.name) in left_out):
         for stage in ("tables", "ledger", "figures", "report", "view"):
             forget_done(study.name, stage)
         return None
-    first, *more = left_out.values()
-    others = f" (and {len(more):,} more)" if more else ""
-    return f"the tables leave out {counted(len(left_out), 'damaged record')}: {first}{others}; {_AGAIN}"
+    first = next(iter(left_out.values()))
+    return f"the tables leave out {counted(len(left_out), 'damaged record')}: {first}; {_AGAIN}"
 
 
-def _usable_again(study: Study, left_out: Collection[Path]) -> bool:
-    """Whether one of the records that were left out can be used now."""
-    for simulation in study.simulations():
-        if (record := simulation.record(study.name)) in left_out:
-            with suppress(RecordError):
-                read_own(record, simulation)
-                return True
+def _is_usable(simulation: Simulation, study: Study) -> bool:
+    with suppress(RecordError):
+        read_own(simulation.record(study.name), simulation)
+        return True
     return False

@@ -9,11 +9,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from parley.errors import RecordError, UsageError
-from parley.games.base import Game, scripted_roles
+from parley.games.base import Game
 from parley.games.playing import playing, readings
 from parley.play.journal import Entry
-from parley.play.parquet import values
-from parley.play.record import Summary, read_attempts, read_record, read_trace
+from parley.play.record import Summary, read_record, read_trace
 from parley.play.runner import Exchange, Play, Watcher, play
 from parley.policies import Ask, Completion
 from parley.policies.kinds import IMPORTED
@@ -114,44 +113,21 @@ def replay(path: Path) -> Replayed:
     summary, entries = read_record(path)
     game = rebuild_game(path, summary)
     if any(seat.policy.kind is IMPORTED for seat in game.seats):
-        again, _ = replay_replies(summary.simulation["id"], game, _imported_replies(path, summary, entries))
-    else:
-        try:
-            again = play_recorded(summary, game, entries)
-        except RecordError as error:
-            return Replayed(path, summary, str(error))
+        raise RecordError(
+            f"{path}: imported without its prompts, so it cannot be replayed; its payoffs were checked against its "
+            "actions when it was imported"
+        )
+    try:
+        again = play_recorded(summary, game, entries)
+    except RecordError as error:
+        return Replayed(path, summary, str(error))
     return Replayed(path, summary, _difference(summary, entries, read_trace(path), again), again)
 
 
 def play_recorded(summary: Summary, game: Game, entries: list[Entry], watchers: Sequence[Watcher] = ()) -> Play:
     """Play a fresh game with the recorded replies; raises RecordError where the game asks something else."""
     recorded = RecordedPolicy(entries)
-    try:
-        return play(summary.simulation["id"], game, {seat.name: recorded for seat in game.seats}, watchers=watchers)
-    except RecordError as error:
-        described = [summary.simulation, *summary.simulation["groups"]]
-        hashes = {sha for each in described for sha in each.get("prompt_digests", {}).values()}
-        scripted, sent = scripted_roles(game.seats), {(seat.prompt, seat.role) for seat in game.seats}
-        now = [game.prompts.digests(prompt, [role], game.parameters, scripted) for prompt, role in sent]
-        if hashes in (set(), {sha for digests in now for sha in digests.values()}):
-            raise
-        raise RecordError(
-            f"{error} (with other prompts than this version has; use the release that made it)"
-        ) from None
-
-
-def _imported_replies(path: Path, summary: Summary, entries: list[Entry]) -> list[RecordedReply]:
-    """Return the replies of an imported game with what was asked; raises RecordError if nobody kept that."""
-    _, rows = read_attempts(path, ["system", "user"])
-    prompts = zip(values(rows.column("system")), values(rows.column("user")), strict=True)
-    replies = [RecordedReply(entry, system, user) for entry, (system, user) in zip(entries, prompts, strict=True)]
-    if not all(reply.user or reply.entry.finish_reason == MISSING for reply in replies):
-        source = one_line(str(summary.provenance.get("imported", {}).get("format", "elsewhere")), 40)
-        raise RecordError(
-            f"{path}: imported from {source} without its prompts, so it cannot be replayed; its payoffs were checked "
-            "against its actions when it was imported"
-        )
-    return replies
+    return play(summary.simulation["id"], game, {seat.name: recorded for seat in game.seats}, watchers=watchers)
 
 
 def _difference(summary: Summary, entries: list[Entry], trace: list[dict[str, Any]], again: Play) -> str | None:

@@ -80,6 +80,9 @@ class Watcher:
     def phase_over(self, exchanges: Sequence[Exchange]) -> None:
         """Be told of all attempts of a phase, in the order of its asks."""
 
+    def over(self, outcome: Outcome) -> None:
+        """Be told how the game ended."""
+
 
 def play(
     simulation_id: str, game: Game, policies: Mapping[str, Policy], journal: Journal | None = None, **more: Any
@@ -118,6 +121,8 @@ async def play_async(
         try:
             asks = generator.send(replies)
         except StopIteration as end:
+            for watcher in watchers:
+                watcher.over(end.value)
             return Play(simulation_id, tuple(exchanges), end.value)
 
 

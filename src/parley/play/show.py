@@ -3,13 +3,12 @@
 What is printed is YAML, whose strings are escaped: a record may come from anyone.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
 
 from parley.errors import RecordError
-from parley.play.journal import Entry
-from parley.play.live import transcript_lines
+from parley.play.live import Transcript
 from parley.play.live_screen import can_draw, print_final
 from parley.play.matrix import WatchedGame
 from parley.play.matrix_text import outcome_line
@@ -35,8 +34,8 @@ def summary_text(path: Path, summary: Summary) -> str:
     )
 
 
-def read_lines(path: Path, terminal: TextIO) -> Iterator[str]:
-    """Yield the replies of a record in full, a line for each and one for each text, then how the game ended.
+def show_replies(path: Path, show: Callable[[str], None], terminal: TextIO) -> None:
+    """Show the replies of a record in full, a line for each and one for each text, then how the game ended.
 
     A `terminal` that can show it gets the matrix at the end. Where this version cannot play the game again, such as an
     imported one without its prompts, replies come as they were written. Raises RecordError if it cannot be read.
@@ -46,21 +45,13 @@ def read_lines(path: Path, terminal: TextIO) -> Iterator[str]:
         watched = WatchedGame(rebuild_game(path, summary))
         played = play_recorded(summary, watched.game, entries, [watched])
     except RecordError as error:
-        yield f"# As they were written; {one_line(str(error))}"
-        yield from _written(entries)
+        show(f"# As they were written; {one_line(str(error))}")
+        for entry in entries:
+            where = f"round {entry.round}, {one_line(entry.phase)}, {one_line(entry.agent)}"
+            show(f"{where}: {one_line(entry.text)}")
         return
-    yield from transcript_lines(played.exchanges, True, watched.game.read_texts, longest=None)
+    Transcript(show, True, watched.game.read_texts, longest=None).phase_over(played.exchanges)
     if can_draw(terminal):
-        watched.end(played.outcome)
         print_final(watched, [one_line(str(path))], terminal)
     else:
-        yield outcome_line(type(watched.game), played.outcome)
-
-
-def _written(entries: list[Entry]) -> Iterator[str]:
-    heading = ""
-    for entry in entries:
-        before, heading = heading, f"Round {entry.round}, {one_line(entry.phase)}"
-        if heading != before:
-            yield heading
-        yield f"  {one_line(entry.agent):<9} {one_line(entry.text)}"
+        show(outcome_line(type(watched.game), played.outcome))

@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import logging
-import resource
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,10 +24,10 @@ from parley.play.journal import Journal, delete_journal, off_loop
 from parley.play.pausing import PauseWatcher
 from parley.play.record import provenance, provenance_warnings, write_record
 from parley.play.record_store import read_own, write_conditions
-from parley.play.runner import Exchange, Play, Watcher, all_of, play_async
+from parley.play.runner import Play, Watcher, all_of, play_async
 from parley.policies import Policy
 from parley.policies.kinds import ScriptedPolicy
-from parley.policies.own_code import ended_if_it_hangs, load_plugin
+from parley.policies.own_code import load_plugin
 from parley.study import Study
 from parley.study.condition import Player, Simulation
 from parley.text import Hearing, every, limited_logger, log_line, logged_to, own_log
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
 _log = limited_logger(__name__)
 _POLL_SECONDS = 1.0
 _AT_THE_DISK = 64  # games that wait for a slow disk at once; Python has four threads more than cores
-_FILES = 4  # that a game has open: its journal and HTTP connections
 # Gives what is told of each reply of a simulation that is played in this task, as long as the context lasts.
 Playing = Callable[[Simulation], AbstractContextManager[Watcher]]
 _LOCK_PATIENCE = 30.0  # seconds that processes of a killed workflow are given to end
@@ -85,8 +83,7 @@ def simulate(
             raise UsageError(f"{record}: needs an engine for {model}; name its endpoint file")
 
     async def play(budget: "Budget | None") -> None:
-        async with ended_if_it_hangs():
-            await _play_with_journal(study, simulation, Answering(places, engine_timeout, budget), playing)
+        await _play_with_journal(study, simulation, Answering(places, engine_timeout, budget), playing)
 
     with paid(study, [simulation]) as budget:
         asyncio.run(play(budget))
@@ -138,11 +135,8 @@ async def _play_shard(
     When a service is not there, what it plays in and has not begun does not begin: each would wait for it as long.
     """
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_AT_THE_DISK))
-    of_models: dict[tuple[str, ...], int] = {}  # how many simulations of the same models play at once
-    for condition in {id(s.condition): s.condition for s in simulations}.values():
-        of_models[condition.models] = min(condition.at_once, of_models.get(condition.models, condition.at_once))
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // _FILES // max(len(of_models), 1)
-    free = {models: asyncio.Semaphore(min(at_once, most)) for models, at_once in of_models.items()}
+    at_once = {each.condition.models: each.condition.at_once for each in simulations}
+    free = {models: asyncio.Semaphore(number) for models, number in at_once.items()}
     absent: set[tuple[str, ...]] = set()
     began, done = time.monotonic(), 0
     failed: list[ParleyError] = []
@@ -165,17 +159,17 @@ async def _play_shard(
         _log.info("%d of %d played", done - len(failed), len(simulations), extra=seldom)
 
     with paid(study, simulations) as budget:
-        async with ended_if_it_hangs():
-            games = asyncio.ensure_future(all_of(map(play, simulations)))
-            try:
-                while not (await asyncio.wait([games], timeout=_POLL_SECONDS))[0]:
-                    if exit_with is not None and not psutil.pid_exists(exit_with):
-                        gone = "the workflow that started this process has ended; run its command again to go on"
-                        raise ParleyError(gone)
-                await games
-            finally:
-                games.cancel()
-                await asyncio.wait([games])
+        games = asyncio.ensure_future(all_of(map(play, simulations)))
+        try:
+            while not (await asyncio.wait([games], timeout=_POLL_SECONDS))[0]:
+                if exit_with is not None and not psutil.pid_exists(exit_with):
+                    raise ParleyError(
+                        "the workflow that started this process has ended; run its command again to go on"
+                    )
+            await games
+        finally:
+            games.cancel()
+            await asyncio.wait([games])
     return failed
 
 
@@ -214,7 +208,7 @@ async def _play_with_journal(study: Study, simulation: Simulation, answering: An
         if journal.entries:
             _log.info("going on from the journal: %d replies", len(journal.entries))
         with playing(simulation) as watcher:
-            watchers = [watcher, PauseWatcher(study, simulation.players), PhaseLog()]
+            watchers = [watcher, PauseWatcher(study, simulation.players)]
             played, engines = await play_simulation(simulation, answering, journal, watchers)
             for model, requests in study.requests_at_once(simulation.condition).items():
                 engines[model]["requests_at_once"] = requests
@@ -243,11 +237,9 @@ def engine_places(entries: Mapping[str, ModelEntry], endpoints: Sequence[Path]) 
     places: dict[str, Path | Service] = {}
     for path in endpoints:
         model = read_endpoint(path).model
-        if model in services or (services and len(services) == len(entries)):
-            raise UsageError(f"{path}: {services[0]} is a service, which needs no endpoint file; leave it out")
-        if model not in entries:
-            wanted = " or ".join(sorted(entries))
-            raise UsageError(f"{path}: serves {model}, not {wanted or 'anything that plays here'}")
+        if model not in entries or model in services:
+            wanted = " or ".join(sorted(entries.keys() - services)) or "what needs no endpoint file"
+            raise UsageError(f"{path}: serves {model}, not {wanted}; leave it out")
         places[model] = path
     return places | {name: service_of(name, entries[name]) for name in services}
 
@@ -304,18 +296,6 @@ def policy_of(player: Player, engines: "Mapping[str, Engine]") -> Policy:
         return load_plugin(player.policy, llm)
     assert llm is not None, "a study names a model for each policy that asks one"
     return llm
-
-
-class PhaseLog(Watcher):
-    """Says after each phase what was counted in it."""
-
-    def phase_over(self, exchanges: Sequence[Exchange]) -> None:
-        """Say it."""
-        first = exchanges[0].entry
-        failed = sum(x.failed for x in exchanges)
-        tokens = sum(x.entry.completion_tokens or 0 for x in exchanges)
-        text = "round %s %s: %d replies, %d unusable, %d tokens"
-        _log.info(text, first.round, first.phase, len(exchanges), failed, tokens)
 
 
 def _write_own_log(record: logging.LogRecord) -> None:

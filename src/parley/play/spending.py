@@ -1,7 +1,8 @@
 """What a study's services spent: its budget, and what its records and journals hold of it."""
 
 from collections.abc import Iterator
-from contextlib import suppress
+from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from parley import paths
@@ -19,55 +20,37 @@ def budget_of(study: Study) -> Budget | None:
     if study.content.budget is None:
         return None
     lock = paths.budget_lock(study.name)
-    return Budget(study.name, lock, study.content.budget, _prices(study), Spending(study).count)
+    return Budget(study.name, lock, study.content.budget, _prices(study), partial(count_spent, study))
+
+
+def spending_line(study: Study) -> str | None:
+    """Return what a study spent of its budget, in words; None if it has none. Raises as `count_spent`."""
+    if (limits := study.content.budget) is None:
+        return None
+    return f"budget: {budget_line(limits, count_spent(study), _prices(study))}"
 
 
 def _prices(study: Study) -> Prices:
     return {name: entry.price for name, entry in study.models.items()}
 
 
-class Spending:
-    """What services used by a study's records and journals; each file is read again only if it changed.
+def count_spent(study: Study) -> Account:
+    """Return what services used by a study's records and journals; those of former configurations count, too.
 
-    Former configurations count, too. Changes nothing.
+    Changes nothing. Raises RecordError or JournalError for a file that cannot be read.
     """
-
-    def __init__(self, study: Study) -> None:
-        self._study = study
-        self._files: dict[Path, tuple[int, Account]] = {}  # when one was changed last, and what it holds
-
-    def line(self) -> str | None:
-        """Return what the study spent of its budget, in words; None if it has none. Raises as `count`."""
-        if (limits := self._study.content.budget) is None:
-            return None
-        return f"budget: {budget_line(limits, self.count(), _prices(self._study))}"
-
-    def count(self) -> Account:
-        """Return what was used so far; raises RecordError or JournalError for a file that cannot be read."""
-        records, journals = paths.simulations(self._study.name), paths.journals(self._study.name)
-        by_record: dict[Path, Account] = {}
-        # Journals first: that of a game which ends meanwhile goes when its record is there, which then counts.
-        for path in sorted(journals.rglob("*.jsonl")):
-            record = (records / path.relative_to(journals)).with_suffix(".parquet")
-            with suppress(FileNotFoundError):
-                by_record[record] = self._of(path, record)
-        for path in sorted(records.rglob("*.parquet")):
-            by_record[path] = self._of(path, path)
-        total = Account()
-        for account in by_record.values():
-            for model, tokens in account.items():
-                total.add(model, tokens)
-        return total
-
-    def _of(self, path: Path, record: Path) -> Account:
-        """Return what a record holds, or the journal of one; raises FileNotFoundError if it is gone."""
-        modified = path.stat().st_mtime_ns
-        if path not in self._files or self._files[path][0] != modified:
-            account = Account()
-            for model, tokens in _of_record(path) if path == record else _of_journal(self._study, path, record):
-                account.add(model, tokens)
-            self._files[path] = modified, account
-        return self._files[path][1]
+    records, journals = paths.simulations(study.name), paths.journals(study.name)
+    by_record: dict[Path, list[tuple[str, Tokens]]] = {}
+    # Journals first: that of a game which ends meanwhile goes when its record is there, which then counts.
+    for path in sorted(journals.rglob("*.jsonl")):
+        record = (records / path.relative_to(journals)).with_suffix(".parquet")
+        by_record[record] = list(_of_journal(study, path, record)) if path.exists() else []
+    for path in sorted(records.rglob("*.parquet")):
+        by_record[path] = list(_of_record(path))
+    total = Account()
+    for model, tokens in chain.from_iterable(by_record.values()):
+        total.add(model, tokens)
+    return total
 
 
 _COLUMNS = ("player", "prompt_tokens", "completion_tokens", "cached_tokens")

@@ -5,11 +5,10 @@
 
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 from parley import paths
@@ -58,9 +57,6 @@ def walk(root: Path) -> Iterator[Path]:
 
 # What `parley prune` takes away
 
-_KEPT_DAYS = 30
-_WHEN, _PRUNED = "%Y%m%dT%H%M%SZ", re.compile(r"\d{8}T\d{6}Z")
-
 
 def prunable(study: Study) -> list[Path]:
     """Return the files of former configurations and seeds, and what killed processes left.
@@ -91,20 +87,18 @@ def _is_own(file: SimulationFile, game: str) -> bool:
 
 
 def prune(study: Study) -> list[Path]:
-    """Move what is `prunable` below the folder `paths.pruned`, and delete what lies there for 30 days.
+    """Move what is `prunable` below the folder `paths.pruned`, where it stays.
 
     Folders that become empty go. Returns what it moved; raises JournalError while a run of the study goes on,
     RecordError if the disk refuses, UsageError as `prunable`.
     """
     check_alone(study.file)
     hold_lock(paths.lock(study.name))  # a run may be writing what looks like a leftover
-    found, now = prunable(study), datetime.now(UTC)
+    found = prunable(study)
     refuse_links(paths.pruned(study.name))
-    for former in paths.pruned(study.name).glob("*"):
-        if _PRUNED.fullmatch(former.name) and former.name < f"{now - timedelta(days=_KEPT_DAYS):{_WHEN}}":
-            shutil.rmtree(former, ignore_errors=True)  # one that anybody else laid there may be anything
+    to = paths.pruned(study.name) / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     for path in found:
-        _move(path, paths.pruned(study.name) / f"{now:{_WHEN}}" / path.relative_to(paths.results(study.name)))
+        _move(path, to / path.relative_to(paths.results(study.name)))
     return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
@@ -80,10 +80,7 @@ class ImportedGames(PolicyParameters):
 
 
 def _played_elsewhere(view: Any, rng: "np.random.Generator", given: ImportedGames) -> Mapping[str, Any]:
-    raise UsageError(
-        f"imported: {given.players}: this game was played elsewhere and cannot be played again; `parley import` "
-        "makes its record"
-    )
+    raise UsageError(f"imported: {given.players}: this game was played elsewhere and cannot be played again")
 
 
 # Stands for whoever played a game elsewhere; every game has it.
@@ -180,22 +177,6 @@ def _shown(value: Any) -> str:
 BY_MODEL = ChosenPolicy(LLM, PolicyParameters())
 
 
-class _Generator:
-    """The generator of a seed, made when a rule draws: few do, and to make one takes longer than most rules."""
-
-    def __init__(self, seed: int) -> None:
-        self._seed = seed
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._made, name)
-
-    @cached_property
-    def _made(self) -> "np.random.Generator":
-        import numpy as np
-
-        return np.random.default_rng(self._seed)
-
-
 @dataclass(frozen=True)
 class ScriptedPolicy:
     """Answers by a rule; the reply is serialized, so that it is parsed and recorded like a model's."""
@@ -208,4 +189,6 @@ class ScriptedPolicy:
 
     def text(self, ask: Ask, seed: int) -> str:
         """Return the text of the reply."""
-        return json.dumps(self.rule(ask.view, cast("np.random.Generator", _Generator(seed))))
+        import numpy as np  # slow to import
+
+        return json.dumps(self.rule(ask.view, np.random.default_rng(seed)))

@@ -28,8 +28,6 @@ from parley.text import Hearing, logged_to, one_line
 
 _WRITE_SECONDS = 0.5
 _BEAT_SECONDS = 5.0
-# What vLLM says in its log: the one text that is read for what it says, since somebody else writes it.
-_LOADED = "Application startup complete"
 
 
 class Events:
@@ -43,7 +41,7 @@ class Events:
         self._path = folder.absolute() / f"{machine()}-{os.getpid()}-{time.time_ns():x}.jsonl"
         self._refresh, self._refreshed = refresh, dict[str, Any]()
         self._lines: list[str] = []
-        self._replies: dict[str, Counter[str]] = {}  # those not written yet, by the folder of a condition
+        self._replies = Counter[str]()  # those not written yet
         self._lock = threading.Lock()
         self._beat = 0.0
         self._end = threading.Event()
@@ -58,10 +56,10 @@ class Events:
         with self._lock:
             self._lines.append(f"{line}\n")
 
-    def add(self, folder: str, **numbers: int) -> None:
-        """Add to what is told of the replies in a condition's simulations."""
+    def add(self, **numbers: int) -> None:
+        """Add to what is told of replies."""
         with self._lock:
-            self._replies.setdefault(folder, Counter()).update(numbers)
+            self._replies.update(numbers)
 
     def stop(self, error: str = "") -> None:
         """Tell how this process ended, and write for the last time."""
@@ -80,9 +78,9 @@ class Events:
             self._refreshed = facts
             self.put("told", **facts)
         with self._lock:
-            replies, self._replies = self._replies, {}
-        for folder, numbers in replies.items():
-            self.put("replies", of=folder, **numbers)
+            replies, self._replies = self._replies, Counter()
+        if replies:
+            self.put("replies", **replies)
         with self._lock:
             lines, self._lines = self._lines, []
         with suppress(OSError, ParleyError):
@@ -98,17 +96,11 @@ class Events:
         self._beat = time.monotonic()
 
 
-def note_server_line(events: Events | None, line: str) -> None:
-    """Tell when vLLM's log says that the model is loaded."""
-    if events is not None and _LOADED in line:
-        events.put("loaded")
-
-
 class PlayWatcher(Watcher):
     """Tells what one simulation waits for, and its replies; of those that were recorded before nothing is told."""
 
     def __init__(self, events: Events, record: Path) -> None:
-        self._events, self._record, self.game = events, record, str(record)
+        self._events, self.game = events, str(record)
         self._asked: set[str] = set()  # agents whose replies are no journal's
         self._waits_for = ""
 
@@ -129,7 +121,6 @@ class PlayWatcher(Watcher):
             self.tell()
         if entry.given is None and exchange.ask.agent in self._asked:
             self._events.add(
-                str(self._record.parent),
                 replies=1,
                 unusable=exchange.failed,
                 read=entry.prompt_tokens or 0,

@@ -6,8 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict
-from typing import Any, TextIO
+from typing import TextIO
 
 from rich.console import Console
 from rich.live import Live
@@ -15,8 +14,7 @@ from rich.text import Text
 
 from parley.play.stale_records import simulation_files
 from parley.progress.display import PlainLines, plain_line, screenful, summary
-from parley.progress.follow import Progress
-from parley.progress.snapshot import Snapshot
+from parley.progress.follow import Progress, Snapshot
 from parley.study import Study
 from parley.text import counted
 
@@ -25,20 +23,13 @@ _DRAW_SECONDS = 0.5
 _PLAIN_SECONDS = 2.0
 
 
-class _StillCursor(Console):
-    """A console that never hides the cursor: whatever ends this process, nobody has to bring it back."""
-
-    def show_cursor(self, show: bool = True) -> bool:
-        return False
-
-
 class Screen:
     """A display of one study on a stream, drawn by a thread of its own until `stop`."""
 
     def __init__(self, progress: Progress, stream: TextIO, color: bool = True) -> None:
         self._progress = progress
         self.live = stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-        self._console = _StillCursor(file=stream, no_color=None if color else True, highlight=False)
+        self._console = Console(file=stream, no_color=None if color else True, highlight=False)
         self._drawn = Live(console=self._console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
         self._plain = PlainLines()
         self._end = threading.Event()
@@ -117,40 +108,13 @@ class Screen:
 
 def status(study: Study) -> Iterator[str]:
     """Yield lines for a person: counts, replies, pace and time left, what was spent, problems, stages."""
-    first, *more = (line.plain for line in summary(Progress(study).look()))
+    first, *more = (line.plain for line in summary(Progress(study).look(last=True)))
     yield first
-    if former := _former_records(study):
+    current = {simulation.record(study.name) for simulation in study.simulations()}
+    former = sum(not file.is_journal and file.path not in current for file in simulation_files(study.name))
+    if former:
         yield f"{counted(former, 'record')} of former configurations; parley prune {study.file} lists them"
     yield from more
-
-
-def status_values(study: Study) -> dict[str, Any]:
-    """Return the same as JSON values; None is not known."""
-    snapshot = Progress(study).look()
-    replies, unusable = snapshot.answered
-    return {
-        "study": snapshot.study,
-        "simulations": snapshot.total,
-        **{name: getattr(snapshot, name) for name in ("finished", "running", "over", "note")},
-        "budget": snapshot.spent and snapshot.spent.removeprefix("budget: "),
-        "replies": replies,
-        "unusable": unusable,
-        "seconds_left": snapshot.left,
-        "former_records": _former_records(study),
-        "problems": [asdict(problem) for problem in snapshot.problems],
-        "stages": [asdict(stage) for stage in snapshot.stages],
-        "conditions": [
-            {**cell.condition.axes, "simulations": len(cell.names), "finished": len(cell.finished)}
-            | {"running": cell.running, "replies": cell.answered[0], "unusable": cell.answered[1]}
-            for cell in snapshot.cells
-        ],
-    }
-
-
-def _former_records(study: Study) -> int:
-    """Return how many records are of conditions or seeds that the study no longer has."""
-    current = {simulation.record(study.name) for simulation in study.simulations()}
-    return sum(not file.is_journal and file.path not in current for file in simulation_files(study.name))
 
 
 def watch(study: Study, stream: TextIO | None = None) -> None:

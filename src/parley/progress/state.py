@@ -39,8 +39,6 @@ class Played:
 
     began: float  # when the first of its simulations did
     games: int = 0  # that came to their end
-    replies: int = 0
-    unusable: int = 0
 
 
 @dataclass
@@ -53,7 +51,6 @@ class ProcessState:
     began: float = 0.0
     model: str = ""  # of what serves or prepares one
     endpoint: str = ""  # of what serves one
-    loaded: float | None = None  # since when it serves
     note: str = ""  # what goes on
     always: bool = False  # whether that is to be told while something is played, too
     last: float = 0.0  # when it told its last event
@@ -63,6 +60,8 @@ class ProcessState:
     warnings: list[str] = field(default_factory=list)
     games: dict[str, GameProgress] = field(default_factory=dict)  # those that did not end well, by their record's path
     played: dict[str, Played] = field(default_factory=dict)  # by the folder of a condition's records
+    number_of_replies: int = 0
+    unusable: int = 0  # of these
     # When some came, how many, the tokens that they read and wrote; until who looks forgets them.
     replies: list[tuple[float, ...]] = field(default_factory=list)
     alive: bool = False
@@ -75,8 +74,6 @@ class ProcessState:
             self.pid, self.began = int(event["pid"]), at
             self.stage, self.host = str(event["stage"]), str(event["host"])
             self.model, self.endpoint = str(event.get("model", "")), str(event.get("endpoint", ""))
-        elif kind == "loaded":
-            self.loaded = at
         elif kind == "told":
             self.note, self.always = str(event["note"]), bool(event["always"])
         elif kind == "warned" and str(event["text"]) not in self.warnings:
@@ -91,10 +88,10 @@ class ProcessState:
             del self.games[event["game"]]
             self.played[event["game"].rpartition("/")[0]].games += 1
         elif kind == "replies":
-            played, self.replied = self.played[event["of"]], at
+            self.replied = at
             self.replies.append((at, *(int(event[name]) for name in ("replies", "read", "written"))))
-            played.replies += int(event["replies"])
-            played.unusable += int(event["unusable"])
+            self.number_of_replies += int(event["replies"])
+            self.unusable += int(event["unusable"])
         self.last = at
 
     def look(self, path: Path, now: float) -> None:

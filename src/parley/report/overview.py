@@ -40,7 +40,6 @@ def played_sentences(study: Study, simulations: pd.DataFrame) -> str:
 
 def achieved_sentences(achievable: pd.DataFrame, study: Study) -> list[str]:
     """Return how much was reached of what was achievable, in how many games, and of whom."""
-    best = study.achievable.label if study.achievable else "the best known protocol"
     games, sentences = "", list[str]()
     for of in study.game.evidence.about("regret"):
         mine = achievable[achievable["measure"] == of.name]
@@ -51,7 +50,8 @@ def achieved_sentences(achievable: pd.DataFrame, study: Study) -> list[str]:
             )
             games = f"Of {counted(number, 'game')} of {', '.join(mine['model'].unique())}:"
             what = of.label.removeprefix("games ").removeprefix("that ").capitalize()
-            sentences.append(f"{what}: {reached}; with {best} {with_best}; theory promises it in {promised}.")
+            best = f"with the best known protocol {with_best}; theory promises it in {promised}"
+            sentences.append(f"{what}: {reached}; {best}.")
     return [games, *sentences] if sentences else []
 
 

@@ -63,7 +63,7 @@ def warnings(
         ("conditions that mix engines", _MIXED, list(_mixed(conditions, made["simulations"], by))),
         ("damaged records are left out", _DAMAGED, short(list(left_out.values()))),
         ("deterministic inference, imports", "What engines and imports said:", engine_warnings(made_by)),
-        ("models that answered", _OTHER_MODEL, answered_warnings(study, made_by.answered)),
+        ("models that answered", _OTHER_MODEL, list(answered_warnings(study, made_by.answered))),
         ("degenerate replies", _DEGENERATE, short(degenerate_warnings(conditions, by))),
         ("paused models", "Hardly any of their replies could be used.", paused_lines(study)),
         ("what these models are", _NOTES, [f"{name}: {note}" for name, note in study.notes().items()]),

@@ -143,19 +143,3 @@ def added_squares(first: Sequence[ArrayLike], second: Sequence[ArrayLike]) -> tu
     """Return the limits of the second less the first: both are estimates with their limits, and independent."""
     (x, low_x, high_x), (y, low_y, high_y) = (np.asarray(each, dtype=float) for each in (first, second))
     return y - x - np.hypot(y - low_y, high_x - x), y - x + np.hypot(high_y - y, x - low_x)
-
-
-def mantel_haenszel(tables: NDArray[np.int64]) -> float:
-    """Return the two-sided p of the Cochran-Mantel-Haenszel test, without continuity correction.
-
-    `tables` has a 2 by 2 table per stratum (its first index): first and second sample, yes and no. Strata of which
-    nothing can be learned are left out: less than two simulations, or all alike (Mantel and Haenszel, Journal of the
-    National Cancer Institute 22, 1959). NaN if none is left.
-    """
-    from statsmodels.stats.contingency_tables import StratifiedTable  # a second, and few studies need it
-
-    known = (tables.sum(axis=2) > 0).all(axis=1) & (tables.sum(axis=1) > 0).all(axis=1)
-    if not known.any():
-        return math.nan
-    stratified = StratifiedTable(tables[known].transpose(1, 2, 0).astype(float))
-    return float(stratified.test_null_odds(correction=False).pvalue)

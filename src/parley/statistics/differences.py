@@ -19,11 +19,8 @@ from parley.statistics.anytime import anytime_difference
 from parley.statistics.clustered import (
     MIN_SEEDS,
     Indices,
-    Standardized,
     clustered_difference,
-    mantel_haenszel,
     paired_rates,
-    square_and_add,
 )
 from parley.statistics.stats import Floats
 
@@ -32,7 +29,7 @@ EVERY, NO_PAIRS = slice(None), slice(0)  # places
 NOTHING, MEANS, TESTED = "nothing", "means", "tested"  # what all simulations tell where there are no pairs
 FEW_SEEDS = "few seeds"  # of some strata, so that nothing says how much they differ
 _ROUNDING = 1e-9
-CLUSTERED, STRATIFIED = "clustered McNemar", "Cochran-Mantel-Haenszel"
+CLUSTERED = "clustered McNemar"
 _UNKNOWN = {**dict.fromkeys(("value_from", "value_to", "difference", "low", "high", "p"), np.nan), "test": ""}
 _ANYTIME = ("anytime_low", "anytime_high", "anytime_p")
 _COLUMNS = (
@@ -47,14 +44,6 @@ class Clusters:
 
     seeds: Indices
     strata: Indices | None = None
-
-
-@dataclass(frozen=True)
-class Unpaired:
-    """Rates over conditions that share no seeds, first and second, and the counts of both: a table per stratum."""
-
-    rates: tuple[Standardized, Standardized]
-    counts: Indices
 
 
 class SamplePair(NamedTuple):
@@ -72,7 +61,7 @@ class SamplePair(NamedTuple):
     kind: str
     mine: Any = EVERY
     yours: Any = EVERY
-    clusters: Clusters | Unpaired | None = None
+    clusters: Clusters | None = None
     family: Hashable = None
     without_pairs: str = NOTHING
     most: float = math.inf
@@ -82,16 +71,16 @@ class SamplePair(NamedTuple):
 def compare(compared: Sequence[SamplePair], anytime: bool = False) -> pd.DataFrame:
     """Return a row for each two samples: their keys, and the difference with its interval, its test and p.
 
-    Rates have McNemar's test, that for clustered pairs where seeds are shared, and without pairs chi-squared (strata:
-    Cochran-Mantel-Haenszel); numbers Student's paired t, over the means of seeds where pairs are clustered, and
-    without pairs Welch's (shares: chi-squared, as if they were rates). `p_holm` is corrected within a family, NaN
-    without one. With `anytime` there are also limits and p that hold however often one looks.
+    Rates have McNemar's test, that for clustered pairs where seeds are shared, and without pairs chi-squared; numbers
+    Student's paired t, over the means of seeds where pairs are clustered, and without pairs Welch's (shares:
+    chi-squared, as if they were rates). `p_holm` is corrected within a family, NaN without one. With `anytime` there
+    are also limits and p that hold however often one looks.
     """
     plain = iter(_rates([each for each in compared if each.kind == RATE and each.clusters is None]))
     rows = []
     for each in compared:
         if each.kind == RATE:
-            rows.append({**each.keys, **(next(plain) if each.clusters is None else _of_clusters(each))})
+            rows.append({**each.keys, **(_of_clusters(each, each.clusters) if each.clusters else next(plain))})
         else:
             rows.append({**each.keys, **_of_numbers(each)})
     if anytime:
@@ -110,25 +99,12 @@ def selected(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     return table[list(names)] if len(table) else pd.DataFrame(columns=list(names))
 
 
-_BESIDE = {
-    "difference": "difference",
-    "low": "difference_low",
-    "high": "difference_high",
-    "p": "p",
-    "p_holm": "p_holm",
-}
-
-
-def beside(
-    rows: Sequence[Mapping[str, Any]], samples: Sequence[SamplePair | None], names: Mapping[str, str] = _BESIDE
-) -> pd.DataFrame:
-    """Return a table of rows, each with the difference of its samples beside it; without samples it is missing.
-
-    `names` says which columns of a difference it has, and what they are called.
-    """
+def beside(rows: Sequence[Mapping[str, Any]], samples: Sequence[SamplePair | None]) -> pd.DataFrame:
+    """Return a table of rows, each with the difference of its samples beside it; without samples it is missing."""
     places = [place for place, each in enumerate(samples) if each is not None]
     compared = compare([each for each in samples if each is not None]).set_index(pd.Index(places, dtype=int))
-    return pd.DataFrame(rows).join(compared[list(names)].rename(columns=dict(names)))
+    found = compared[["difference", "low", "high", "p", "p_holm"]]
+    return pd.DataFrame(rows).join(found.rename(columns={"low": "difference_low", "high": "difference_high"}))
 
 
 # Rates
@@ -173,24 +149,16 @@ def _counts(pair: SamplePair) -> list[int]:
     return [counts[8], counts[7], counts[5], counts[4], own[2], own[1] + own[2], other[2], other[1] + other[2]]
 
 
-def _of_clusters(pair: SamplePair) -> dict[str, Any]:
+def _of_clusters(pair: SamplePair, clusters: Clusters) -> dict[str, Any]:
     """Return the difference of rates over conditions whose simulations share seeds."""
-    if isinstance(pair.clusters, Unpaired):
-        first, second = pair.clusters.rates
-        (low, high), p, test = square_and_add(first, second), mantel_haenszel(pair.clusters.counts), STRATIFIED
-        counts = dict.fromkeys(("pairs", "only_first", "only_second", "both"), 0)
-    else:
-        assert pair.clusters is not None
-        x, y = pair.first[pair.mine], pair.second[pair.yours]
-        first, second = paired_rates(x, y, pair.clusters.seeds, pair.clusters.strata)
-        (low, high, p), test = clustered_difference(first, second), CLUSTERED
-        only = {"only_first": int((x > y).sum()), "only_second": int((x < y).sum())}
-        counts = {"pairs": len(x), **only, "both": int((x * y).sum())}
+    x, y = pair.first[pair.mine], pair.second[pair.yours]
+    first, second = paired_rates(x, y, clusters.seeds, clusters.strata)
+    low, high, p = clustered_difference(first, second)
     row = {
-        **counts,
-        **{"simulations_from": first.simulations, "simulations_to": second.simulations},
+        **{"pairs": len(x), "simulations_from": first.simulations, "simulations_to": second.simulations},
+        **{"only_first": int((x > y).sum()), "only_second": int((x < y).sum()), "both": int((x * y).sum())},
         **{"value_from": first.rate, "value_to": second.rate, "all_from": first.rate, "all_to": second.rate},
-        **{"difference": second.rate - first.rate, "low": low, "high": high, "test": test, "p": p},
+        **{"difference": second.rate - first.rate, "low": low, "high": high, "test": CLUSTERED, "p": p},
     }
     return row if first.simulations else row | _UNKNOWN
 
@@ -219,7 +187,7 @@ def _of_numbers(pair: SamplePair) -> dict[str, Any]:
         return row | _without_pairs(pair.kind, own, other)
     if not x.size:
         return row if pair.without_pairs == MEANS else row | _UNKNOWN
-    if isinstance(pair.clusters, Clusters):
+    if pair.clusters is not None:
         return row | _by_seeds(pair, pair.clusters)
     test, most = "t", pair.most if math.isfinite(pair.most) else 1.0
     low, high, p = stats.paired_share(x, y, most) if pair.kind == SHARE else stats.paired_mean(x, y)
@@ -301,7 +269,7 @@ def _weights(seeds: Indices, strata: Indices | None) -> Floats:
 
 def _by_seed(pair: SamplePair) -> Floats:
     differences: Floats = pair.second[pair.yours] - pair.first[pair.mine]
-    if not isinstance(pair.clusters, Clusters) or not differences.size:
+    if pair.clusters is None or not differences.size:
         return differences
     means, weights = by_seed(differences, pair.clusters.seeds, pair.clusters.strata)
     # Where seeds count differently nothing is known of their mean at any time.

@@ -97,23 +97,23 @@ def power_of_differences(pairs: int, differences: Floats, shift: float, alpha: f
     return float(rejected.mean())
 
 
-def pairs_needed(power: Callable[[int], float], target: float, step: int = 1, most: int = MAX_PAIRS) -> int | None:
-    """Return the smallest multiple of `step` from which on `power` is at least `target`; None if above `most`.
+def pairs_needed(power: Callable[[int], float], step: int = 1, most: int = MAX_PAIRS) -> int | None:
+    """Return the smallest multiple of `step` from which on `power` is at least 80%; None if above `most`.
 
     The power of a test of counts goes up and down a little as pairs are added: the next 20 steps are looked at, too.
     """
     high = 1
-    while power(high * step) < target:
+    while power(high * step) < _TARGET:
         high *= 2
         if high * step > most:
             return None
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if power(middle * step) >= target else (middle, high)
-    # Where a dip below the target ends.
+        low, high = (low, middle) if power(middle * step) >= _TARGET else (middle, high)
+    # Where a dip below 80% ends.
     for steps in range(high + 20, max(high - 20, 0), -1):
-        if power(steps * step) < target:
+        if power(steps * step) < _TARGET:
             return (steps + 1) * step
     return max(high - 19, 1) * step
 

@@ -1,21 +1,20 @@
 """What a study's questions compare: the pairs of conditions that answer them.
 
 A question pools the pairs of all conditions that differ in what it compares: within each combination of the other axes
-(a stratum) simulations are paired by seed. An axis is pooled over only if the question says so. Two sides that a
-question names are such a pair, and so is a condition with itself, where two outcomes are compared.
+(a stratum) simulations are paired by seed. An axis is pooled over only if the question says so. Where two outcomes are
+compared, a condition makes such a pair with itself.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any, Literal
 
 from parley.errors import UsageError
 from parley.games.base import Game
 from parley.games.evidence import ARM_AXIS, Quantity
-from parley.study.condition import BYZANTINE_AXIS, HONEST, Condition, axes_text, axis_names, check_axis
-from parley.study.questions import Question, Side, where_text
+from parley.study.condition import BYZANTINE_AXIS, Condition, axis_names, check_axis
+from parley.study.questions import Question, where_text
 from parley.text import counted, one_line
 from parley.text.yamlfile import check_known
 
@@ -43,16 +42,15 @@ def value_text(axis: str, value: str) -> str:
     """Return a value of an axis that is compared, in words: `4 Byzantine agents`."""
     if axis in _AGENTS and value.isdecimal():
         return counted(int(value), _AGENTS[axis])
-    return value if axis == "model" or "," in axis else f"{axis}={value}"
+    return value if axis == "model" else f"{axis}={value}"
 
 
 @dataclass(frozen=True)
 class Comparison:
     """What a question compares: the pairs of conditions (first, second), and what is looked at in each of them.
 
-    `axis` is what they differ in, `values` are its two: of several axes joined by commas, `axis=value` each. Both are
-    empty where two outcomes of the same simulations are compared. `share`: what is looked at is in [0, 1].
-    A trend has the ends of its axis as the two.
+    `axis` is what they differ in, `values` are its two, of a trend the ends. Both are empty where two outcomes of the
+    same simulations are compared. `share`: what is looked at is in [0, 1].
     """
 
     question: Question
@@ -82,11 +80,7 @@ class Comparison:
     @property
     def text(self) -> str:
         """What is compared, in a few words: `prompt may_exist -> none_exist`."""
-        first, second = self.outcomes
-        if first == second:
-            return f"{self.axis} {BOTH.join(self.values)}" if "," not in self.axis else BOTH.join(self.values)
-        named = [f"{self.axis}={value}" if self.axis and "," not in self.axis else value for value in self.values]
-        return BOTH.join(", ".join(filter(None, side)) for side in zip(self.outcomes, named, strict=True))
+        return f"{self.axis} {BOTH.join(self.values)}" if self.axis else self.what
 
     @property
     def conditions(self) -> list[Condition]:
@@ -143,20 +137,17 @@ class Comparison:
 
 def question_text(question: Question, comparisons: Sequence[Comparison]) -> str:
     """Return a question in words: its own, or `Do games end in “valid consensus” as often with ... as with ...?`."""
+    if question.text:
+        return question.text
     first, *others = comparisons
-    game = first.conditions[0].game
-    labels = labels_of(game)
+    labels = labels_of(first.conditions[0].game)
     one, other = (f"“{labels.get(name, name)}”" for name in first.outcomes)
     ends = [value_text(first.axis, value) for value in first.values]
     against = f"with {ends[1]} as with {ends[0]}" if not others else f"whatever {question.axis} is"
-    if question.text:
-        return question.text
     if question.outcomes is not None:
         said = f"Is {other} as {'high' if first.kind == 'quantity' else 'frequent'} as {one} in the same games"
     elif question.trend:
         said = f"Does {one} change with {question.trend}, from {first.values[0]} to {first.values[1]}"
-    elif one != other:
-        said = f"Is {other} with {ends[1]} as frequent as {one} with {ends[0]}"
     elif first.kind == "quantity":
         said = f"Is {one} as high {against}"
     elif first.kind == "time":
@@ -170,34 +161,27 @@ def question_text(question: Question, comparisons: Sequence[Comparison]) -> str:
 
 def compared(question: Question, conditions: Sequence[Condition], where: str) -> Iterator[Comparison]:
     """Yield what a question compares; raises UsageError, naming `where`, if the conditions do not answer it."""
-    axes = list(conditions[0].axes)
+    axis, axes = question.axis, list(conditions[0].axes)
     kinds, share = _kinds(question, conditions[0].game, where, with_arms=ARM_AXIS in axes)
-    chosen = {"where": question.where, **{f"compare.{key}.where": side.where for key, side in question.sides.items()}}
-    named: list[tuple[str, Iterable[str], list[str]]] = [
-        ("trend" if question.trend else "compare", [question.axis] if question.axis else [], axes),
-        ("over", question.over, axes),
-        *((key, wanted, [*axes, HONEST]) for key, wanted in chosen.items()),
-    ]
-    for key, names, known in named:
+    named = {"trend" if question.trend else "compare": [axis] if axis else [], "over": question.over}
+    for key, names in (named | {"where": question.where}).items():
         for name in names:
-            check_axis(f"{where}.{key}", name, known, conditions[0].game)
-    if question.axis in question.over or (question.axis in question.where and not question.trend):
-        key = "over" if question.axis in question.over else "where"
-        remedy = "remove it" if key == "over" else "give the two under values"
-        raise UsageError(f"{where}.{key}: {question.axis} is what is compared; {remedy}")
+            check_axis(f"{where}.{key}", name, axes, conditions[0].game)
+    if axis in question.over or (axis in question.where and not question.trend):
+        key = "over" if axis in question.over else "where"
+        raise UsageError(f"{where}.{key}: {axis} is what is compared; remove it, or give the two under values")
     there = [condition for condition in conditions if _is_meant(condition, question)]
     if not there:
         raise UsageError(f"{where}.where: no condition has {where_text(question.where)}; `parley expand` lists them")
-    answering = _Answering(question, kinds, share, there, where)
-    if not question.axis:
-        yield answering.of_sides()
-    elif question.trend:
-        yield answering.of_trend()
-    else:
-        pairs = answering.pairs_of_values()
-        if question.expected is not None and len(pairs) > 1:
-            raise UsageError(f"{where}.expected: {len(pairs)} comparisons; give the two values that it is about")
-        yield from (answering.of_values(pair) for pair in pairs)
+    pairs = _pairs_of_values(question, there, where) if axis else [("", "")]
+    if question.expected is not None and len(pairs) > 1:
+        raise UsageError(f"{where}.expected: {len(pairs)} comparisons; give the two values that it is about")
+    for values in pairs:
+        strata, by_honest = _strata(question, there, values, where) if axis else ([(c, c) for c in there], False)
+        _check_pooled(question, strata, by_honest, where)
+        answering = _checked(question, kinds, strata, where)
+        between = tuple(_line(axis, pair, there, by_honest) for pair in answering) if question.trend else ()
+        yield Comparison(question, kinds, share, axis, values, answering, between)
 
 
 def _kinds(question: Question, game: type[Game], where: str, with_arms: bool) -> tuple[tuple[Kind, Kind], bool]:
@@ -210,26 +194,19 @@ def _kinds(question: Question, game: type[Game], where: str, with_arms: bool) ->
     known |= dict.fromkeys((o.name for o in game.outcomes), "outcome")
     if question.of_time:
         known = dict.fromkeys((o.name for o in game.outcomes), "time")
-    names = question.looked_at
-    key = "outcomes" if question.outcomes is not None else "outcome"
-    if question.outcomes is None and question.outcome is None:
-        key = "compare"
-    for name in names:
+    first, second = question.looked_at
+    key = "outcome" if question.outcomes is None else "outcomes"
+    for name in (first, second):
         check_known(f"{where}.{key}", name, known, f"outcome, indicator or quantity of {game.name}")
-    units = [_unit(name, quantities) for name in names]
+    units = [_unit(name, quantities) for name in (first, second)]
     if units[0] != units[1]:
-        raise UsageError(
-            f"{where}.{key}: {names[0]} is {units[0]}, {names[1]} is {units[1]}; compare two rates, or two quantities "
-            "of one unit"
-        )
-    kinds = (known[names[0]], known[names[1]])
-    share = not question.of_time and (kinds[0] != "quantity" or quantities[names[0]].share)
+        raise UsageError(f"{where}.{key}: {first} is {units[0]}, {second} is {units[1]}; compare two of one unit")
+    kinds = (known[first], known[second])
+    share = not question.of_time and (kinds[0] != "quantity" or quantities[first].share)
     if share and question.smallest > 1:
         raise UsageError(f"{where}.smallest: {question.smallest:g}: a difference of rates is at most 1")
     if kinds[0] in ("quantity", "time") and question.expected is not None:
-        raise UsageError(f"{where}.expected: only for rates; {names[0]} is a {kinds[0]}, remove it")
-    if kinds == ("outcome", "outcome") and question.outcomes is not None and sum(question.expected or []) > 1:
-        raise UsageError(f"{where}.expected: a simulation ends in one way, so the two are at most 1 together")
+        raise UsageError(f"{where}.expected: only for rates; {first} is a {kinds[0]}, remove it")
     return kinds, share
 
 
@@ -242,197 +219,115 @@ def _unit(name: str, quantities: Mapping[str, Quantity]) -> str:
 
 def _is_meant(condition: Condition, question: Question) -> bool:
     """Whether a condition is not ruled out; along b, those without Byzantine agents belong to any adversary."""
-    undisturbed = (question.axis == "b" or bool(question.sides)) and condition.axes["b"] == 0
-    where = {axis: values for axis, values in question.where.items() if not (undisturbed and axis == BYZANTINE_AXIS)}
+    undisturbed = question.axis == "b" and condition.axes["b"] == 0
+    where = {axis: found for axis, found in question.where.items() if not (undisturbed and axis == BYZANTINE_AXIS)}
     return condition.has(where)
 
 
-@dataclass(frozen=True)
-class _Answering:
-    """The conditions that may answer a question, and where it stands, for messages."""
-
-    question: Question
-    kinds: tuple[Kind, Kind]
-    share: bool
-    there: Sequence[Condition]
-    where: str
-
-    def _comparison(
-        self, axis: str, values: tuple[str, str], strata: Strata, between: tuple[tuple[Condition, ...], ...] = ()
-    ) -> Comparison:
-        return Comparison(self.question, self.kinds, self.share, axis, values, strata, between)
-
-    # Two sides, or two outcomes
-
-    def of_sides(self) -> Comparison:
-        """Return the comparison of two sides, each of one condition; of several that differ in what is pooled over."""
-        over, pairs = self.question.over, [(condition, condition) for condition in self.there]
-        if self.question.sides:
-            first, second = (self._side(key, side) for key, side in self.question.sides.items())
-            pairs = [(first[key], second[key]) for key in first if key in second]
-        if not pairs:
-            raise UsageError(
-                f"{self.where}.over: first and second have no {' and '.join(over)} in common; `parley expand` lists "
-                "the conditions"
-            )
-        for side in (0, 1):
-            self._check_constant([pair[side].axes for pair in pairs])
-        if self.question.looked_at[0] == self.question.looked_at[1] and any(one is other for one, other in pairs):
-            raise UsageError(
-                f"{self.where}.compare: both sides are {pairs[0][0].name}; give them other values, or two outcomes"
-            )
-        strata = self._checked(pairs)
-        axes = pairs[0][0].axes
-        differing = [axis for axis in axes if any(str(one.axes[axis]) != str(two.axes[axis]) for one, two in pairs)]
-        ends = [{axis: each.axes[axis] for axis in differing} for each in strata[0]]
-        one, other = (str(axes[differing[0]]) if len(differing) == 1 else axes_text(axes) for axes in ends)
-        return self._comparison(", ".join(differing), (one, other), strata)
-
-    def _side(self, key: str, side: Side) -> dict[tuple[Any, ...], Condition]:
-        """Return the condition of one side, by the values of the axes that are pooled over."""
-        where, asked = f"{self.where}.compare.{key}.where", where_text(side.where)
-        chosen = [condition for condition in self.there if condition.has(side.where)]
-        if not chosen:
-            raise UsageError(f"{where}: no condition has {asked}; `parley expand` lists them")
-        by_pooled: dict[tuple[Any, ...], Condition] = {}
-        for condition in chosen:
-            other = by_pooled.setdefault(tuple(condition.axes[axis] for axis in self.question.over), condition)
-            if other is not condition:
-                axis = next(axis for axis in condition.axes if condition.axes[axis] != other.axes[axis])
-                values = ", ".join(_values(chosen, axis))
-                raise UsageError(
-                    f"{where}: {len(chosen)} conditions have {asked or 'any values'}; choose one of {axis}: {values}"
-                )
-        return by_pooled
-
-    # The values of an axis
-
-    def pairs_of_values(self) -> list[tuple[str, str]]:
-        """Return the two values that the question names; without any, the first with each other one."""
-        axis, values = self.question.axis, _values(self.there, self.question.axis)
-        if self.question.values is None:
-            if len(values) < 2:
-                raise UsageError(
-                    f"{self.where}.compare: {axis} has one value only ({values[0]}); compare another axis"
-                )
-            return [(values[0], other) for other in values[1:]]
-        chosen = []
-        for value in self.question.values:
-            names = axis_names(self.there[0].game, axis, str(value))
-            name = next((name for name in values if name in names), str(value))
-            check_known(f"{self.where}.values", name, values, f"{axis} of these conditions")
-            chosen.append(name)
-        return [(chosen[0], chosen[1])]
-
-    def of_values(self, values: tuple[str, str]) -> Comparison:
-        """Return the comparison of two values of the axis."""
-        return self._comparison(self.question.axis, values, self._strata(values))
-
-    def of_trend(self) -> Comparison:
-        """Return the comparison of the ends of an axis, with the conditions between them."""
-        where, axis, values = f"{self.where}.trend", self.question.axis, _values(self.there, self.question.axis)
+def _pairs_of_values(question: Question, there: Sequence[Condition], where: str) -> list[tuple[str, str]]:
+    """Return the two values that a question names; without any, the first with each other one; of a trend the ends."""
+    axis, values = question.axis, _values(there, question.axis)
+    if question.trend:
         try:
             values.sort(key=float)
         except ValueError:
-            raise UsageError(
-                f"{where}: {axis} has values that are no numbers ({', '.join(values)}); use compare"
-            ) from None
+            raise UsageError(f"{where}.trend: {axis} has values that are no numbers; use compare") from None
         if len(values) < 3:
-            raise UsageError(f"{where}: {axis} has {counted(len(values), 'value')}, which are no trend; use compare")
+            raise UsageError(f"{where}.trend: {len(values)} values of {axis} are no trend; use compare")
+        return [(values[0], values[-1])]
+    if question.values is None:
+        if len(values) < 2:
+            raise UsageError(f"{where}.compare: {axis} has one value only ({values[0]}); compare another axis")
+        return [(values[0], other) for other in values[1:]]
+    chosen = []
+    for value in question.values:
+        names = axis_names(there[0].game, axis, str(value))
+        name = next((name for name in values if name in names), str(value))
+        check_known(f"{where}.values", name, values, f"{axis} of these conditions")
+        chosen.append(name)
+    return [(chosen[0], chosen[1])]
 
-        def is_between(one: Condition, middle: Condition, other: Condition) -> bool:
-            return str(middle.axes[axis]) in values[1:-1] and any(
-                _place(middle, axis, size) == _place(one, axis, size)
-                and _key(middle, axis, size) == _key(other, axis, size)
-                for size in self._sizes
-            )
 
-        ordered = sorted(self.there, key=lambda condition: float(condition.axes[axis]))
-        strata = self._strata((values[0], values[-1]))
-        lines = ((one, *(each for each in ordered if is_between(one, each, other)), other) for one, other in strata)
-        return self._comparison(axis, (values[0], values[-1]), strata, tuple(lines))
+def _strata(
+    question: Question, there: Sequence[Condition], values: tuple[str, str], where: str
+) -> tuple[Sequence[tuple[Condition, Condition]], bool]:
+    """Return the pairs of conditions that are alike but for the axis, and whether n grows with b between them.
 
-    @property
-    def _sizes(self) -> list[bool]:
-        """What agrees along b: the size, or the number of other agents where n grows with b."""
-        return [False, True] if self.question.axis == "b" else [False]
+    Then they have equally many honest agents; first of all, pairs of the same n are looked for.
+    """
+    axis = question.axis
+    for by_honest in (False, True) if axis == "b" else (False,):
+        if pairs := list(_matched(axis, there, values, by_honest)):
+            for side in (0, 1):  # simulations would count several times
+                names = Counter(pair[side].name for pair in pairs)
+                if twice := next((name for name, count in names.items() if count > 1), None):
+                    others = _values([pair[1 - side] for pair in pairs if pair[side].name == twice], BYZANTINE_AXIS)
+                    said = f"{twice} would be paired with several conditions"
+                    raise UsageError(f"{where}.where: {said}; choose one of {BYZANTINE_AXIS}: {', '.join(others)}")
+            return pairs, by_honest
+    said = f"no two conditions differ in {axis} alone ({', '.join(values)})"
+    raise UsageError(f"{where}: {said}; give two that do under values")
 
-    def _strata(self, values: tuple[str, str]) -> Strata:
-        """Return the pairs of conditions that differ in what is compared alone, or in what goes with it."""
-        axis = self.question.axis
-        for by_honest in self._sizes:
-            pairs = list(self._matched(values, by_honest))
-            if pairs:
-                break
-        else:
-            others = combinations(_values(self.there, axis), 2)
-            fit = next((two for two in others if any(self._matched(two, by_honest=False))), None)
-            remedy = f"choose two that do: values: [{', '.join(fit)}]" if fit else "`parley expand` lists them"
-            first, second = ([c.axes for c in self.there if str(c.axes[axis]) == value] for value in values)
-            differing = ([name for name in axes if name != axis and axes[name] != first[0][name]] for axes in second)
-            alone, too = f"{axis} alone ({', '.join(values)})", min(differing, key=len)
-            but = f"{alone}, but in {' and '.join(too)} too"
-            raise UsageError(f"{self.where}: no two conditions differ in {but}; {remedy}")
-        self._check_once(pairs)
-        # Of each pair the one with Byzantine agents: what plays them is told there.
-        more = [max(pair, key=lambda each: int(each.axes["b"])) for pair in pairs]
-        self._check_constant([_key(each, axis, by_honest) for each in more], by_honest)
-        return self._checked(pairs)
 
-    def _matched(self, values: tuple[str, str], by_honest: bool) -> Iterator[tuple[Condition, Condition]]:
-        """Yield the pairs that are alike but for the axis; along b, without Byzantine agents, to any adversary."""
-        axis, seconds = self.question.axis, defaultdict[Any, list[Condition]](list)
-        for condition in self.there:
-            if str(condition.axes[axis]) == values[1]:
-                seconds[_place(condition, axis, by_honest)].append(condition)
-        for one in self.there:
-            if str(one.axes[axis]) == values[0]:
-                for other in seconds[_place(one, axis, by_honest)]:
-                    same_adversary = one.axes.get(BYZANTINE_AXIS) == other.axes.get(BYZANTINE_AXIS)
-                    if axis != "b" or 0 in (one.axes["b"], other.axes["b"]) or same_adversary:
-                        yield one, other
+def _matched(
+    axis: str, there: Sequence[Condition], values: tuple[str, str], by_honest: bool
+) -> Iterator[tuple[Condition, Condition]]:
+    """Yield the pairs that are alike but for the axis; along b, without Byzantine agents, to any adversary."""
+    seconds = defaultdict[Any, list[Condition]](list)
+    for condition in there:
+        if str(condition.axes[axis]) == values[1]:
+            seconds[_place(condition, axis, by_honest)].append(condition)
+    for one in there:
+        if str(one.axes[axis]) == values[0]:
+            for other in seconds[_place(one, axis, by_honest)]:
+                same_adversary = one.axes.get(BYZANTINE_AXIS) == other.axes.get(BYZANTINE_AXIS)
+                if axis != "b" or 0 in (one.axes["b"], other.axes["b"]) or same_adversary:
+                    yield one, other
 
-    # What holds for all pairs
 
-    def _checked(self, pairs: Sequence[tuple[Condition, Condition]]) -> Strata:
-        """Return the pairs that can have what is looked at; raises UsageError for none, or none that share a seed."""
-        outcomes = self.question.looked_at
-        for side, (kind, outcome) in enumerate(zip(self.kinds, outcomes, strict=True)):
-            if kind in ("outcome", "time"):
-                pairs = [pair for pair in pairs if outcome in pair[side].possible_outcomes]
-        if not pairs:
-            said = " and ".join(dict.fromkeys(outcomes))
-            raise UsageError(f"{self.where}.outcome: no two of its conditions can have {said}; choose another")
-        unfit = (c.fork or self.question.trend or c.parameters.longest is None for pair in pairs for c in pair)
-        if self.question.of_time and any(unfit):
-            raise UsageError(f"{self.where}.outcome: time_to needs `longest`, no trend, no fork; compare the outcome")
-        if not any(set(one.seeds) & set(other.seeds) for one, other in pairs):
-            raise UsageError(
-                f"{self.where}: its conditions have no seed in common, so there are no pairs; give them the same"
-            )
-        return tuple(pairs)
+def _line(
+    axis: str, ends: tuple[Condition, Condition], there: Sequence[Condition], by_honest: bool
+) -> tuple[Condition, ...]:
+    """Return the conditions of a trend from its first to its second end."""
+    first, second = ends
+    low, high = float(first.axes[axis]), float(second.axes[axis])
+    key = _key(second, axis, by_honest)
+    between = (c for c in there if low < float(c.axes[axis]) < high and _key(c, axis, by_honest) == key)
+    return (first, *sorted(between, key=lambda condition: float(condition.axes[axis])), second)
 
-    def _check_once(self, pairs: Sequence[tuple[Condition, Condition]]) -> None:
-        """Raise UsageError if a condition is in several pairs: its simulations would count several times."""
-        for side in (0, 1):
-            names = Counter(pair[side].name for pair in pairs)
-            if twice := next((name for name, count in names.items() if count > 1), None):
-                others = _values([pair[1 - side] for pair in pairs if pair[side].name == twice], BYZANTINE_AXIS)
-                raise UsageError(
-                    f"{self.where}.where: {twice} would be paired with several conditions; choose one of "
-                    f"{BYZANTINE_AXIS}: {', '.join(others)}"
-                )
 
-    def _check_constant(self, keys: Sequence[Mapping[str, Any]], by_honest: bool = False) -> None:
-        """Raise UsageError if an axis has several values in `keys` and is not pooled over."""
-        for name in keys[0]:
-            values = list(dict.fromkeys(str(key[name]) for key in keys))
-            if len(values) > 1 and name not in self.question.over:
-                what = f"{name} - b" if name == "n" and by_honest else name
-                raise UsageError(
-                    f"{self.where}: {what} differs between its conditions ({', '.join(values[:6])}); "
-                    f"name {name} in over to pool them, or choose one with where"
-                )
+def _check_pooled(
+    question: Question, strata: Sequence[tuple[Condition, Condition]], by_honest: bool, where: str
+) -> None:
+    """Raise UsageError if pairs differ in an axis that is not pooled over."""
+    # Of each pair the one with Byzantine agents: what plays them is told there.
+    more = [max(pair, key=lambda each: int(each.axes["b"])) for pair in strata]
+    keys = [_key(each, question.axis, by_honest) for each in more]
+    for name in keys[0]:
+        values = list(dict.fromkeys(str(key[name]) for key in keys))
+        if len(values) > 1 and name not in question.over:
+            what = f"{name} - b" if name == "n" and by_honest else name
+            said = f"{what} differs between its conditions ({', '.join(values[:6])})"
+            raise UsageError(f"{where}: {said}; name {name} in over to pool them, or choose one with where")
+
+
+def _checked(
+    question: Question, kinds: tuple[Kind, Kind], pairs: Sequence[tuple[Condition, Condition]], where: str
+) -> Strata:
+    """Return the pairs that can have what is looked at; raises UsageError for none, or none that share a seed."""
+    outcomes = question.looked_at
+    for side, (kind, outcome) in enumerate(zip(kinds, outcomes, strict=True)):
+        if kind in ("outcome", "time"):
+            pairs = [pair for pair in pairs if outcome in pair[side].possible_outcomes]
+    if not pairs:
+        said = " and ".join(dict.fromkeys(outcomes))
+        raise UsageError(f"{where}.outcome: no two of its conditions can have {said}; choose another")
+    unfit = (c.fork or question.trend or c.parameters.longest is None for pair in pairs for c in pair)
+    if question.of_time and any(unfit):
+        raise UsageError(f"{where}.outcome: time_to needs `longest`, no trend, no fork; compare the outcome")
+    if not any(set(one.seeds) & set(other.seeds) for one, other in pairs):
+        raise UsageError(f"{where}: its conditions have no seed in common, so there are no pairs; give them the same")
+    return tuple(pairs)
 
 
 def _values(conditions: Sequence[Condition], axis: str) -> list[str]:

@@ -42,7 +42,6 @@ SCRIPTED = "scripted"  # the engine of simulations that need none
 OWN_CODE = "own_code"  # the same, where code of the user's own plays
 SERVICES = "services"  # that of all simulations that services alone answer: one process keeps limits and budget
 SCRIPTED_AT_ONCE = 4  # while one is synced to the disk, or waits for others, another is played
-HONEST = "honest"  # in `where`, as grids have it: n - b
 BYZANTINE_AXIS = "byzantine"  # after them, in studies that vary what plays the Byzantine agents
 
 
@@ -150,21 +149,17 @@ class Parent:
 
 @dataclass(frozen=True)
 class Fork:
-    """What a condition of forks does to games that were recorded: `before` is as they were played, all by seed.
-
-    `change` is as in a study, as JSON. Without `anew` its games have the sampling seeds of their parents.
-    """
+    """What a condition of forks does to games that were recorded: `before` is as they were played, all by seed."""
 
     before: "Condition"
     point: Point
-    change: Mapping[str, Any]
+    change: Mapping[str, Any]  # as in a study, as JSON
     parents: Mapping[int, Parent]
-    anew: bool = True
 
     @property
     def recasts(self) -> bool:
-        """Whether others play, or have other prompts, from the point on."""
-        return "swap" in self.change or "prompt" in self.change
+        """Whether others play from the point on."""
+        return "swap" in self.change
 
     @property
     def identity(self) -> list[Any]:
@@ -339,28 +334,15 @@ class Condition:
         return {name: x for name, x in sampled.items() if name in asked} or sampled
 
     @property
-    def samples(self) -> bool:
-        """Whether a seed can end otherwise when it is played again: not where own servers are asked at temperature 0.
-
-        Services may answer otherwise all the same. Scripted policies count as if they did: whether they draw is not
-        known.
-        """
-        return self.asks_services or not self.models or any(x.temperature > 0 for x in self.samplings.values())
-
-    @property
     def honest_by_rules(self) -> bool:
         """Whether rules alone play the agents of the first role; an imported game was played by something else."""
         kinds = [group.player.policy.kind for group in self.groups if group.role == self.game.roles[0] and group.count]
         return all(kind.rule is not None and kind is not IMPORTED for kind in kinds)
 
     def has(self, where: Mapping[str, Sequence[Any]]) -> bool:
-        """Whether it has one of these values of each axis, as in a path or as a study writes them.
-
-        `honest` counts its agents that are not Byzantine.
-        """
-        axes = {HONEST: int(self.axes["n"]) - int(self.axes["b"]), **self.axes}
+        """Whether it has one of these values of each axis, as in a path or as a study writes them."""
         return all(
-            any(str(axes[axis]) in axis_names(self.game, axis, str(value)) for value in values)
+            any(str(self.axes[axis]) in axis_names(self.game, axis, str(value)) for value in values)
             for axis, values in where.items()
         )
 
@@ -407,7 +389,7 @@ class Simulation:
         if fork is None:
             return digest([self.condition.identity, self.seed])
         parent = fork.parents[self.seed]
-        return digest([self.condition.identity, parent.digest]) if fork.anew else parent.id
+        return digest([self.condition.identity, parent.digest])
 
     def record(self, study: str) -> Path:
         """Return the path of its record."""

@@ -5,7 +5,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from math import prod
 from os.path import exists
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,6 @@ from parley.study.condition import (
 )
 from parley.study.own_prompts import OwnPrompts
 from parley.study.study_file import SAME, Grid, GroupEntry, PlayerChoice, PolicyChoice, StudyFile
-from parley.text import choose
 from parley.text.yamlfile import check_known, is_slug, shown, validated
 from parley.trust import POLICY_ENTRY_POINTS, entry_points
 
@@ -52,10 +50,8 @@ def seed_numbers(seeds: int | list[int]) -> Sequence[int]:
 def check_size(where: str, conditions: int, simulations: int) -> None:
     """Raise UsageError for more than a study may have."""
     if conditions > MAX_CONDITIONS or simulations > MAX_SIMULATIONS:
-        raise UsageError(
-            f"{where}: {conditions:,} conditions and {simulations:,} simulations; a study may have "
-            f"{MAX_CONDITIONS:,} and {MAX_SIMULATIONS:,}, so make several"
-        )
+        most = f"{MAX_CONDITIONS:,} conditions or {MAX_SIMULATIONS:,} simulations"
+        raise UsageError(f"{where}: over {most}; make several studies")
 
 
 @dataclass(frozen=True)
@@ -99,22 +95,17 @@ class Expander:
         self._check_fixed()
         for index, grid in enumerate(self._content.grids):
             self._check_keys(grid, f"{self._where}: grids[{index}]")
-        self._check_size()
         by_name: dict[str, tuple[str, Condition]] = {}
+        simulations = 0
         for index, grid in enumerate(self._content.grids):
             key = f"grids[{index}]"
             for condition in self._grid(grid, f"{self._where}: {key}"):
                 other, same = by_name.setdefault(condition.name, (key, condition))
                 if same is not condition:
-                    remedy = "list it once"
-                    if same.spec != condition.spec:
-                        remedy = (
-                            "they differ in what is no axis, or has the same name: make it an axis (a list for "
-                            "`byzantine`), or use a study of its own"
-                        )
-                    raise UsageError(
-                        f"{self._where}: {key}: {condition.name}: duplicate condition (also in {other}); {remedy}"
-                    )
+                    said = f"duplicate condition (also in {other})"
+                    raise UsageError(f"{self._where}: {key}: {condition.name}: {said}; list it once")
+                simulations += len(condition.seeds) * self._content.repeats
+                check_size(f"{self._where}: grids", len(by_name), simulations)
         conditions = tuple(condition for _, condition in by_name.values())
         self.own_prompts.check(conditions)
         self._check_arms(conditions)
@@ -126,15 +117,11 @@ class Expander:
         names: dict[str, str] = {}
         for condition in conditions:
             if (same := names.setdefault(condition.identity, condition.name)) != condition.name:
-                raise UsageError(
-                    f"{self._where}: compare_with: {same} and {condition.name} are the same games; leave out how many "
-                    "answers are independent, or put the two in studies of their own"
-                )
+                said = f"{same} and {condition.name} are the same games"
+                raise UsageError(f"{self._where}: compare_with: {said}; put the two in studies of their own")
         if all(condition.axes[ARM_AXIS] == NO_ARM for condition in conditions):
-            raise UsageError(
-                f"{self._where}: compare_with: in no condition do honest agents of one kind alone hear answers to "
-                "problems with a right one (deliberation with turns, b: 0, no talk, no dealt facts); remove this key"
-            )
+            needs = "a deliberation with turns and b: 0, without talk and dealt facts"
+            raise UsageError(f"{self._where}: compare_with: no condition is {needs}; remove this key")
 
     # What is checked before anything is expanded
 
@@ -165,62 +152,52 @@ class Expander:
         elif (grid.n is None) == (grid.honest is None):
             raise UsageError(f"{where}: n: give either n (all agents) or honest (n is then honest + b)")
 
-    def _check_size(self) -> None:
-        """Refuse what would take minutes to expand, before it is expanded."""
-        conditions = simulations = 0
-        for grid in self._content.grids:
-            keys = [*grid, *(key for group in grid.groups or [] for key in group), *grid.vary.items()]
-            others = ("groups", "seeds", "b", "byzantine")
-            lists = [values for key, values in keys if isinstance(values, list) and key not in others]
-            # What would play the Byzantine agents makes no difference where there are none.
-            adversaries = len(grid.byzantine) if isinstance(grid.byzantine, list) else 1
-            attacks = sum(adversaries if b else 1 for b in grid.b or [0])
-            count = prod(map(len, lists)) * attacks * (1 + len(self._content.compare_with or ()))
-            conditions += count
-            simulations += count * len(seed_numbers(grid.seeds or self._content.seeds)) * self._content.repeats
-        check_size(f"{self._where}: grids", conditions, simulations)
-
     # Conditions
 
     def _grid(self, grid: Grid, where: str) -> Iterator[Condition]:
-        populations = list(self._shorthand(grid, where) if grid.groups is None else self._groups(grid, where))
-        varied = list(product(*(grid.vary.get(name, [None]) for name in self._varied)))
-        for population in populations:
+        varied = [grid.vary.get(name, [None]) for name in self._varied]
+        for population in self._shorthand(grid, where) if grid.groups is None else self._groups(grid, where):
             players = [group.player for group in population.groups]
             asked = {each.model: each.entry.cluster for each in players if each.model and each.entry}
             check_one_place(asked, where, self._models_file)
-        for population, prompt, values in product(populations, grid.prompt, varied):
-            chosen = {name: value for name, value in zip(self._varied, values, strict=True) if name in grid.vary}
-            parameters = self._parameters(chosen, f"{where}.vary" if chosen else f"{self._where}: parameters")
-            counts = {role: sum(g.count for g in population.groups if g.role == role) for role in self._game.roles}
-            replaced = counts[self._byzantine] if parameters.replaces_honest else 0
-            axes: dict[str, str | int | float] = {
-                "model": population.model,
-                "n": sum(counts.values()) - replaced,
-                "b": counts[self._byzantine],
-                "prompt": self._prompts(population.groups, prompt, where),
-            }
-            if self._by_byzantine:
-                axes[BYZANTINE_AXIS] = population.byzantine
-            for name in self._varied:
-                value = axes[name] = axis_value(getattr(parameters, name))
-                fits = is_slug(value.replace("+", "-")) if isinstance(value, str) else isinstance(value, int | float)
-                if not fits:
-                    problem = "only plain numbers and names can be an axis"
-                    raise UsageError(f"{where}.vary.{name}: {shown(value)}: {problem}")
-            condition = Condition(
-                game=self._game,
-                axes=axes,
-                parameters=parameters,
-                groups=population.groups,
-                prompt=self.own_prompts.by_name.get(prompt, prompt),
-                seeds=seed_numbers(grid.seeds or self._content.seeds),
-            )
-            with located(where):
-                if replaced > counts[self._honest]:
-                    raise UsageError(f"{replaced} agents cannot replace {counts[self._honest]}; lower the count")
-                self._game.check(parameters, condition.playing)
-            yield from self._with_arms(condition, chosen, where)
+            for prompt, *values in product(grid.prompt, *varied):
+                yield from self._conditions_of(grid, population, prompt, values, where)
+
+    def _conditions_of(
+        self, grid: Grid, population: _Population, prompt: str, values: Sequence[Any], where: str
+    ) -> Iterator[Condition]:
+        """Yield a condition, and what it is held against."""
+        chosen = {name: value for name, value in zip(self._varied, values, strict=True) if name in grid.vary}
+        parameters = self._parameters(chosen, f"{where}.vary" if chosen else f"{self._where}: parameters")
+        counts = {role: sum(g.count for g in population.groups if g.role == role) for role in self._game.roles}
+        replaced = counts[self._byzantine] if parameters.replaces_honest else 0
+        axes: dict[str, str | int | float] = {
+            "model": population.model,
+            "n": sum(counts.values()) - replaced,
+            "b": counts[self._byzantine],
+            "prompt": self._prompts(population.groups, prompt, where),
+        }
+        if self._by_byzantine:
+            axes[BYZANTINE_AXIS] = population.byzantine
+        for name in self._varied:
+            value = axes[name] = axis_value(getattr(parameters, name))
+            fits = is_slug(value.replace("+", "-")) if isinstance(value, str) else isinstance(value, int | float)
+            if not fits:
+                problem = "only plain numbers and names can be an axis"
+                raise UsageError(f"{where}.vary.{name}: {shown(value)}: {problem}")
+        condition = Condition(
+            game=self._game,
+            axes=axes,
+            parameters=parameters,
+            groups=population.groups,
+            prompt=self.own_prompts.by_name.get(prompt, prompt),
+            seeds=seed_numbers(grid.seeds or self._content.seeds),
+        )
+        with located(where):
+            if replaced > counts[self._honest]:
+                raise UsageError(f"{replaced} agents cannot replace {counts[self._honest]}; lower the count")
+            self._game.check(parameters, condition.playing)
+        yield from self._with_arms(condition, chosen, where)
 
     def _with_arms(self, condition: Condition, chosen: Mapping[str, Any], where: str) -> Iterator[Condition]:
         """Yield a condition and what it is held against; axes of an arm are those of the condition."""
@@ -280,13 +257,11 @@ class Expander:
             if not groups:
                 raise UsageError(f"{where}.groups: there must be at least one agent; raise a count")
             labels = [self._population(groups, role, where) for role in (self._honest, self._byzantine)]
-            population = _Population(groups, *labels)
-            if len(groups) < len(agents):  # what would play a group of nobody makes no difference
-                key = digest([[group.role, group.count, group.player.identity()] for group in groups])
-                if key in seen:
-                    continue
+            # What would play a group of nobody makes no difference.
+            key = digest([[group.role, group.count, group.player.identity()] for group in groups])
+            if len(groups) == len(agents) or key not in seen:
                 seen.add(key)
-            yield population
+                yield _Population(groups, *labels)
 
     def _choices(self, entry: GroupEntry, where: str) -> Iterator[PlayerGroup]:
         prompts: list[str | None] = [None]
@@ -341,25 +316,10 @@ class Expander:
         if own is None or own.identity() != recorded.identity():
             if self._needs_weights:
                 what = "another" if own else "no"
-                raise UsageError(
-                    f"{self._where}: {self._models_file} has {what} entry {model!r} than the records; `parley show "
-                    "RECORD` prints theirs"
-                )
+                said = f"{self._models_file} has {what} entry {model!r} than the records"
+                raise UsageError(f"{self._where}: {said}; `parley show RECORD` prints theirs")
             return recorded
         return self._with_model(ChosenPolicy(LLM, LLM.Parameters()), model, self._where).entry or own
-
-    def protocol(self, written: str | PlayerChoice) -> ChosenPolicy:
-        """Return the protocol that games are held against; raises UsageError if it is no rule of the game."""
-        where = f"{self._where}: achievable"
-        chosen = self._policy(written, where, self._game.roles[0])
-        if chosen.kind.rule is None or chosen.kind is IMPORTED or not self._game.evidence.table("regret"):
-            rules = [name for name, kind in self._game.policies.items() if kind.rule is not None and not kind.roles]
-            known = rules if self._game.evidence.table("regret") else []
-            raise UsageError(
-                f"{where}: {chosen.kind.name!r}: no protocol of the game {self._game.name}; "
-                f"{choose(chosen.kind.name, known) if known else 'remove this key'}"
-            )
-        return chosen
 
     def _policy(
         self, written: str | PolicyChoice, where: str, role: str, models: Sequence[str] | None = None
@@ -401,9 +361,7 @@ class Expander:
 
     def _check_role(self, kind: PolicyKind, role: str, where: str) -> None:
         if kind.roles and role not in kind.roles:
-            raise UsageError(
-                f"{where}: {kind.name}: only for {' and '.join(kind.roles)} agents; choose another policy"
-            )
+            raise UsageError(f"{where}: {kind.name}: only for {' and '.join(kind.roles)} agents; choose another")
 
 
 def check_one_place(requests: Mapping[str, ClusterRequest], where: str, models_file: Path) -> None:
@@ -412,7 +370,5 @@ def check_one_place(requests: Mapping[str, ClusterRequest], where: str, models_f
         asked = {model: own for model, request in requests.items() if (own := getattr(request, key)) is not None}
         if len(set(asked.values())) > 1:
             values = ", ".join(f"{model}: {own}" for model, own in asked.items())
-            raise UsageError(
-                f"{where}: models that play together share one cluster job, and ask for different "
-                f"cluster.{key} ({values}); make them equal in {models_file}"
-            )
+            said = f"models that share one cluster job differ in cluster.{key} ({values})"
+            raise UsageError(f"{where}: {said}; make them equal in {models_file}")

@@ -139,7 +139,8 @@ def frozen_state(study: Study) -> str:
         return f"{name}: the frozen block was edited: its hash is {frozen.true_hash[:8]}"
     if digest(now) == digest(frozen.content):
         return f"{name}: the study is as it was frozen"
-    return one_line(f"{name}: {CHANGED} since it was frozen: {'; '.join(_changes(frozen.content, now))}")
+    changes = "; ".join(_changes(frozen.content, now)) or "questions in another order"
+    return one_line(f"{name}: {CHANGED} since it was frozen: {changes}")
 
 
 def frozen_lacks(study: Study) -> str:
@@ -189,24 +190,16 @@ def _changes(frozen: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
     """Yield what differs, in a few words each."""
     if frozen["game"] != now["game"]:
         yield f"game {frozen['game']} -> {now['game']}"
-    before, after = ({str(q.get("name")): q for q in part["questions"]} for part in (frozen, now))
-    kinds = {
-        "added": [name for name in after if name not in before],
-        "removed": [name for name in before if name not in after],
-        "changed": [name for name in after if name in before and after[name] != before[name]],
-    }
-    yield from (f"questions {kind}: {', '.join(names)}" for kind, names in kinds.items() if names)
-    if list(before) != list(after) and not any(kinds.values()):
-        yield "questions in another order"
-    old, new = frozen["conditions"], now["conditions"]
-    both = [path for path in new if path in old]
-    counts = {
-        "added": sum(path not in old for path in new),
-        "removed": sum(path not in new for path in old),
-        "with other parameters, prompts or models": sum(old[path][0] != new[path][0] for path in both),
-        "with other seeds": sum(old[path][1] != new[path][1] for path in both),
-    }
-    yield from (f"{counted(number, 'condition')} {kind}" for kind, number in counts.items() if number)
+    questions = ({str(question.get("name")): question for question in part["questions"]} for part in (frozen, now))
+    for what, (old, new) in {"question": questions, "condition": (frozen["conditions"], now["conditions"])}.items():
+        kinds = {
+            "added": [name for name in new if name not in old],
+            "removed": [name for name in old if name not in new],
+            "changed": [name for name in new if name in old and new[name] != old[name]],
+        }
+        for kind, names in kinds.items():
+            if names:
+                yield f"{counted(len(names), what)} {kind}" + f": {', '.join(names)}" * (what == "question")
 
 
 def _questions(study: Study) -> Iterator[tuple[str, str, list[str]]]:

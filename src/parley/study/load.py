@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass, fields, replace
 from os.path import exists, lexists
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from parley import paths
@@ -21,7 +20,7 @@ from parley.games.registry import GAMES, game_class
 from parley.identity import digest
 from parley.policies.kinds import BY_MODEL
 from parley.study.comparisons import rates_of
-from parley.study.condition import OWN_CODE, SCRIPTED, SERVICES, Condition, Player, Simulation
+from parley.study.condition import OWN_CODE, SCRIPTED, SERVICES, Player
 from parley.study.expand import NOBODY, Expander, check_one_place
 from parley.study.recorded import Forks
 from parley.study.study import Study
@@ -50,20 +49,14 @@ def load_study(
     return _checked(file, written, models_file, recorded or {}, needs_weights)
 
 
-def study_of(
-    name: str,
-    content: Any,
-    models_file: Path | None,
-    needs_weights: bool = True,
-    unfiled: Mapping[str, ModelEntry] = MappingProxyType({}),
-) -> Study:
+def study_of(name: str, content: Any, models_file: Path | None) -> Study:
     """Return the study that a file of this name and content would be, which there is none of; raises as `load_study`.
 
-    Messages do not name the file. It may name the models `unfiled`, too, which the models file does not have.
+    Messages do not name the file.
     """
     file = Path(f"{name}.yaml")
     try:
-        return _checked(file, content, models_file, unfiled, needs_weights)
+        return _checked(file, content, models_file, {}, True)
     except (UsageError, RecordError) as error:
         raise type(error)(re.sub(rf"(?m)^{re.escape(str(file))}: ", "", str(error))) from None
 
@@ -108,16 +101,14 @@ def _checked(
     else:
         once, repeats = Forks(f"{where}: fork", game, expander).conditions(content.fork, file), content.fork.repeats
         models = ModelEntries({**{name: entry for c in once for name, entry in c.entries.items()}, **models})
-    conditions = _repeated(once, repeats, where)
-    study = Study(
-        *(file, content, models_file, game, conditions, dict(models)),
-        own_prompts=expander.own_prompts,
-        achievable=None if content.achievable is None else expander.protocol(content.achievable),
-    )
+    conditions = once
+    if repeats > 1:
+        conditions = tuple(replace(condition, repeat=repeat) for repeat in range(repeats) for condition in once)
+    study = Study(file, content, models_file, game, conditions, dict(models), expander.own_prompts)
     _check_services(study, recorded)
     _check_drawn(study)
     _ = study.comparisons  # a question that no condition answers is refused before anything is played
-    _check_achievable(study)
+    _check_lost(study)
     _check_paper(study)
     return study
 
@@ -138,17 +129,12 @@ def _check_made_of(content: StudyFile, where: str) -> None:
         raise UsageError(f"{where}: {min(said)}: the recorded games of `fork` say it already; remove this key")
 
 
-def _check_achievable(study: Study) -> None:
-    """Raise UsageError for a protocol that cannot play, and questions about what was lost where none is played."""
-    for condition in study.conditions if study.achievable else ():
-        with located(f"{study.file}"):
-            Simulation(condition, 0).game().best_known(study.achievable)
+def _check_lost(study: Study) -> None:
+    """Raise UsageError for questions about what was lost where rules alone play, which are held against nothing."""
     lost = {quantity.name for quantity in study.game.evidence.lost}
     asked = next((name for each in study.comparisons for name in each.outcomes if name in lost), None)
-    if asked and study.achievable is None and all(condition.honest_by_rules for condition in study.conditions):
-        raise UsageError(
-            f"{study.file}: questions: {asked}: games of rules are held against no protocol; add achievable: PROTOCOL"
-        )
+    if asked and all(condition.honest_by_rules for condition in study.conditions):
+        raise UsageError(f"{study.file}: questions: {asked}: only games of models lose it; ask about one")
 
 
 def _check_services(study: Study, recorded: Mapping[str, ModelEntry]) -> None:
@@ -164,18 +150,11 @@ def _check_services(study: Study, recorded: Mapping[str, ModelEntry]) -> None:
         return
     where = f"{study.file}: budget"
     if beside := next((c for c in study.conditions if not c.plays_by_shard and c.asks_services), None):
-        raise UsageError(
-            f"{where}: {beside.name} asks a service beside a server of Parley's own, and each of its games has a "
-            "process that knows of no other; remove budget, or these conditions"
-        )
-    if not services and any(condition.models for condition in study.conditions):
-        raise UsageError(f"{where}: none of the models is a service, and nothing else is paid; remove this key")
+        raise UsageError(f"{where}: {beside.name} asks a service and a server of Parley's own; remove one of these")
     for name, entry in sorted(services.items()) if budget.cost is not None else ():
         if entry.price is None and entry is not recorded.get(name):
-            raise UsageError(
-                f"{where}.cost: {budget.cost:g}: {name} has no price; add price: {{prompt: ..., completion: ...}} to "
-                f"models.{name} in {study.models_file}, or give budget.tokens alone"
-            )
+            remedy = f"add price to models.{name} in {study.models_file}, or give budget.tokens alone"
+            raise UsageError(f"{where}.cost: {budget.cost:g}: {name} has no price; {remedy}")
 
 
 # Its file
@@ -184,9 +163,8 @@ def _check_services(study: Study, recorded: Mapping[str, ModelEntry]) -> None:
 def check_name(file: Path) -> None:
     """Raise UsageError if a study file's name cannot name its study."""
     if not is_slug(file.stem):
-        raise UsageError(
-            f"{one_line(str(file), 300)}: the file's name becomes a folder; use letters, digits, '.', '_' and '-'"
-        )
+        said = "the file's name becomes a folder; use letters, digits, '.', '_' and '-'"
+        raise UsageError(f"{one_line(str(file), 300)}: {said}")
 
 
 def check_alone(file: Path) -> None:
@@ -194,25 +172,11 @@ def check_alone(file: Path) -> None:
     beside = (file.with_suffix(suffix) for suffix in (".yaml", ".yml"))
     for other in (paths.study_file(file.stem), *beside):
         if other.exists() and not (file.exists() and other.samefile(file)):
-            raise UsageError(
-                f"{file} and {other}: two studies of one name would share {paths.results(file.stem)}; give one of the "
-                "files another name (mv)"
-            )
+            shared = paths.results(file.stem)
+            raise UsageError(f"{file} and {other}: two studies of one name would share {shared}; rename one (mv)")
 
 
 # Its conditions, and what else it says
-
-
-def _repeated(conditions: tuple[Condition, ...], repeats: int, where: str) -> tuple[Condition, ...]:
-    """Return the conditions once for each time that they are played; raises UsageError if nothing can differ."""
-    if repeats == 1:
-        return conditions
-    if greedy := next((condition.name for condition in conditions if not condition.samples), None):
-        raise UsageError(
-            f"{where}: repeats: {repeats}: {greedy} asks its models at temperature 0, so the same seed gives "
-            "the same game again; remove repeats, or raise a temperature"
-        )
-    return tuple(replace(condition, repeat=repeat) for repeat in range(repeats) for condition in conditions)
 
 
 def _check_drawn(study: Study) -> None:
@@ -245,8 +209,6 @@ def _check_paper(study: Study) -> None:
         fitting = study.fitting(each.where, f"paper[{index}].where")
         if each.part is None and each.form in ("rate", "count") and each.what not in shares:
             raise UsageError(f"{place}.{each.form}: {each.what} is no rate; give mean")
-        if each.part is None and each.what in shares and not 0 <= each.value <= 1:
-            raise UsageError(f"{place}.{each.form}: {each.value:g}: {each.what} is a share, from 0 to 1")
         if (each.part or each.what in shares) and (each.margin or 0) > 1:
             raise UsageError(f"{place}.margin: {each.margin:g}: of a share it is at most 1; write 5 points as 0.05")
         if each.part and len(fitting) > study.repeats:

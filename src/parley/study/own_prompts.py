@@ -27,7 +27,7 @@ _Text = Annotated[str, Field(min_length=1, max_length=_MAX_BYTES)]
 class PromptChange(FileModel):
     """A prompt of the game of which some words are changed."""
 
-    start: str | None = Field(default=None, alias="from", description="The prompt of the game that is changed.")
+    start: str = Field(alias="from", description="The prompt of the game that is changed.")
     append: dict[str, _Text] = Field(
         default_factory=dict,
         description="A line for the end of templates, before what asks for a form of the reply: by `system` or `user` "
@@ -36,10 +36,6 @@ class PromptChange(FileModel):
     replace: dict[_Text, str] = Field(
         default_factory=dict, description="Words, and what stands for them wherever they occur. Each has to occur."
     )
-    templates: dict[str, _Text] = Field(
-        default_factory=dict,
-        description="Whole templates, by name: instead of those of `from`, or without it all of them.",
-    )
 
 
 # A folder, or what to change.
@@ -47,12 +43,11 @@ PromptSource = Annotated[str | PromptChange, ByForm()]
 
 
 class OwnPrompts:
-    """The prompts of one study by name, and what each of their changes is in."""
+    """The prompts of one study by name."""
 
     def __init__(self, file: Path, sources: Mapping[str, str | PromptChange], game: type[Game]) -> None:
         """Read and check the prompts; raises UsageError with the key, or the file and line, that is wrong."""
-        self._file, self._game = file, game
-        self._changed: dict[str, dict[str, set[str]]] = {}  # the templates that each change of a prompt is in
+        self._file, self._game, self._sources = file, game, sources
         self.folders = [file.parent / source for source in sources.values() if isinstance(source, str)]
         self.by_name = {name: self._made(name, source) for name, source in sources.items()}
 
@@ -66,12 +61,11 @@ class OwnPrompts:
             where, templates = self._where(name), sent[name]
             if missing := sorted(templates - prompt.templates.keys()):
                 raise UsageError(f"{where}: lacks templates that are sent in this study; add {', '.join(missing)}")
-            for key, changed in self._changed.get(name, {}).items():
-                if templates and changed.isdisjoint(templates):
-                    only = ", ".join(sorted(changed))
-                    raise UsageError(
-                        f"{where}.{key}: changes nothing that is sent in this study (only {only}); remove it"
-                    )
+            source = self._sources[name]
+            if templates and not isinstance(source, str):
+                shipped = self._game.prompts.variants[source.start]
+                if all(text_of(prompt.templates[each]) == text_of(shipped[each]) for each in templates):
+                    raise UsageError(f"{where}: changes nothing that is sent in this study; remove it")
 
     def _where(self, name: str) -> str:
         return f"{self._file}: prompts.{name}"
@@ -100,20 +94,16 @@ class OwnPrompts:
 
     def _changes(self, name: str, change: PromptChange) -> dict[str, str]:
         prompts, where = self._game.prompts, self._where(name)
-        if change.start is not None:
-            check_known(f"{where}.from", change.start, prompts, "prompt of the game")
-        shipped = prompts.variants[change.start] if change.start else {}
-        texts = {template: text_of(found) for template, found in {**shipped, **change.templates}.items()}
-        changed: dict[str, set[str]] = defaultdict(set)
+        check_known(f"{where}.from", change.start, prompts, "prompt of the game")
+        texts = {template: text_of(found) for template, found in prompts.variants[change.start].items()}
+        for old in change.replace:
+            if not any(old in text for text in texts.values()):
+                raise UsageError(f"{where}.replace: {shown(old)}: occurs in no template; correct it")
         if change.replace:  # in one pass, the longest first: what was put in is not searched again
             words = re.compile("|".join(re.escape(old) for old in sorted(change.replace, key=len, reverse=True)))
-            for template, text in texts.items():
-                for match in words.finditer(text):
-                    changed[f"replace.{match[0]}"].add(template)
-                texts[template] = words.sub(lambda match: change.replace[match[0]], text)
-        for old in change.replace:
-            if f"replace.{old}" not in changed:
-                raise UsageError(f"{where}.replace: {shown(old)}: occurs in no template; correct it")
+            texts = {
+                template: words.sub(lambda match: change.replace[match[0]], text) for template, text in texts.items()
+            }
         by_key: dict[str, list[str]] = defaultdict(list)
         for template in texts:
             part = prompts.parts.get(template, template.rpartition("_")[2])
@@ -124,8 +114,6 @@ class OwnPrompts:
             check_known(f"{where}.append", key, by_key, "part of this prompt")
             for template in by_key[key]:
                 texts[template] = appended(texts[template], line)
-            changed[f"append.{key}"].update(by_key[key])
-        self._changed[name] = changed
         return texts
 
 

@@ -7,7 +7,6 @@ user's own, the first scripted policy of the game that anyone may be played by a
 import difflib
 import json
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -51,7 +50,7 @@ class PromptQuery:
     prompt: str | None = None
 
     def __str__(self) -> str:
-        named = {"round": self.round, "phase": self.phase, "agent": self.agent, "role": self.role}
+        named = dict(sorted(vars(self).items(), reverse=True))
         return ", ".join(f"{name} {value}" for name, value in named.items() if value is not None)
 
 
@@ -73,10 +72,7 @@ class PromptSent:
             f"{self.player.label}{scripted}), round {self.ask.round}, {self.ask.phase}"
         )
         if self.others:
-            axes = self.condition.axes
-            differing = [axis for axis, value in axes.items() if any(c.axes[axis] != value for c in self.others)]
-            remedy = f"choose by --where: {', '.join(differing)}" if differing else "they have the same axes"
-            yield f"the first of {len(self.others) + 1} conditions that fit; {remedy}"
+            yield f"the first of {len(self.others) + 1} conditions that fit; choose another by --where"
 
     def other(self, study: Study, against: Mapping[str, Any]) -> "PromptSent":
         """Return what the same agent is asked in that condition `against` which is most like its own."""
@@ -91,27 +87,25 @@ def prompt_sent(study: Study, where: Mapping[str, Any], query: PromptQuery, seed
     Raises UsageError if there is no such condition or agent, or if the game ends before it is asked that.
     """
     role, prompt = query.role, query.prompt
+    if role is not None:
+        check_known(f"{study.file}: --role", role, study.game.roles, "role")
     fitting = [
         c
         for c in study.fitting(where)
         if any(g.count and role in (None, g.role) and prompt in (None, g.prompt or c.prompt) for g in c.playing)
     ]
     if not fitting:
-        known = role is None or role in study.game.roles
-        remedy = "choose another --where, --role or --prompt" if known else choose(role, study.game.roles)
-        having = " and ".join(f"the {name} {value}" for name, value in (("role", role), ("prompt", prompt)) if value)
-        raise UsageError(f"{study.file}: no agent has {having} in the conditions that fit; {remedy}")
+        raise UsageError(f"{study.file}: no agent fits ({query}) in these conditions; choose another --where")
     simulation = Simulation(fitting[0], seed)
     game = simulation.game()
     there = [seat for seat in game.seats if role in (None, seat.role) and prompt in (None, seat.prompt)]
     names = [seat.name for seat in there if query.agent in (None, seat.name)]
-    where_it_is = f"{study.file}: {fitting[0].name}, seed {seed}"
+    place = f"{study.file}: {fitting[0].name}, seed {seed}"
     if not names:
         seats = sorted(game.seats, key=lambda seat: by_number(seat.name))
         listed = ", ".join(f"{seat.name} ({seat.role})" for seat in seats)
-        having = f" with the role {role}" if role else ""
-        raise UsageError(f"{where_it_is}: no agent {query.agent}{having}; choose one of: {listed}")
-    ask = _first(game, names, query, seed, where_it_is)
+        raise UsageError(f"{place}: no agent fits ({query}); choose one of: {listed}")
+    ask = _first(game, names, query, seed, place)
     return PromptSent(fitting[0], fitting[1:], seed, ask, simulation.players[ask.agent])
 
 
@@ -130,46 +124,27 @@ class TooLong:
 def too_long(study: Study) -> list[TooLong]:
     """Return where the models of a study may be sent too much: the smallest n for each and its prompt, and the round.
 
-    A game is played of each combination of agents, models, prompts and parameters, by the scripted agents whose games
-    are longest, with replies as long as they may be: four characters for each token of `max_tokens`, or the longest
-    text of a field.
+    Games are played by the scripted agents whose games are longest, with replies as long as they may be: four
+    characters for each token of `max_tokens`, or the longest text of a field.
     """
-    alike: dict[Any, dict[int, Condition]] = defaultdict(dict)
-    for condition in study.conditions:
-        if any(group.player.entry and group.player.entry.context for group in condition.groups):
-            key = (condition.prompt, condition.models, condition.parameters.model_dump_json())
-            alike[key].setdefault(int(condition.axes["n"]), condition)
-    smallest: dict[tuple[str, str], TooLong] = {}
+    found: dict[tuple[str, str], TooLong] = {}
     kinds: list[PolicyKind] = []
-    for by_size in alike.values():
-        with suppress(ParleyError):  # what they would talk about is not on this machine, or own code fails
-            for _, condition in sorted(by_size.items(), reverse=True):
-                simulation = Simulation(condition, 0)
-                kinds = kinds or lasting(simulation)
-                if not (there := list(_too_long(simulation, kinds))):
-                    break  # smaller groups are sent less
-                for each in there:
-                    smallest[each.model, each.prompt] = min(
-                        each, smallest.get((each.model, each.prompt), each), key=lambda one: one.n
-                    )
-    return list(smallest.values())
-
-
-def _too_long(simulation: Simulation, kinds: Sequence[PolicyKind]) -> Iterator[TooLong]:
-    """Yield, for each model and prompt, the first of what is sent that may not fit the model's context."""
-    game, told = simulation.game(), set()
-    prompts = {seat.name: seat.prompt for seat in game.seats}
-    for ask in asked(game, 0, kinds=kinds, length=1.0):
-        player, prompt = simulation.players[ask.agent], prompts[ask.agent]
-        entry = player.entry
-        if entry is None or entry.context is None or (player.model, prompt) in told:
+    for condition in sorted(study.conditions, key=lambda each: int(each.axes["n"])):
+        if not any(entry.context for entry in condition.entries.values()):
             continue
-        size = sum(len(message["content"].encode()) for message in ask.messages)
-        tokens = estimated_tokens(size, entry.dialect.longest(ask.sampling) + entry.reasoning_tokens)
-        if tokens > entry.context:
-            told.add((player.model, prompt))
-            n = int(simulation.condition.axes["n"])
-            yield TooLong(player.model or "", entry.context, prompt, n, ask.round, tokens)
+        with suppress(ParleyError):  # what they would talk about is not on this machine, or own code fails
+            simulation = Simulation(condition, 0)
+            kinds = kinds or lasting(simulation)
+            for ask in asked(simulation.game(), 0, kinds=kinds, length=1.0):
+                player = simulation.players[ask.agent]
+                if (entry := player.entry) is None or entry.context is None:
+                    continue
+                size = sum(len(message["content"].encode()) for message in ask.messages)
+                tokens = estimated_tokens(size, entry.dialect.longest(ask.sampling) + entry.reasoning_tokens)
+                if tokens > entry.context:
+                    model, prompt, n = player.model or "", player.prompt or condition.prompt, int(condition.axes["n"])
+                    found.setdefault((model, prompt), TooLong(model, entry.context, prompt, n, ask.round, tokens))
+    return list(found.values())
 
 
 def lasting(simulation: Simulation) -> list[PolicyKind]:
@@ -227,21 +202,17 @@ def part_text(ask: Ask, part: str) -> str:
 
 def _first(game: Game, names: Sequence[str], query: PromptQuery, seed: int, where: str) -> Ask:
     """Return the first ask that is wanted of the first of `names` that is asked it."""
-    rounds: list[int] = []
-    phases: list[str] = []
+    there = []
     for (number, phase), asks in groupby(asked(game, seed, query.round), lambda ask: (ask.round, ask.phase)):
         theirs = {ask.agent: ask for ask in asks if ask.agent in names}
         if theirs and query.round in (None, number) and query.phase in (None, phase):
             return next(theirs[name] for name in names if name in theirs)
-        rounds += [number] * bool(theirs)
-        phases += [phase] * bool(theirs)
-    if not rounds:
+        there += [(number, phase)] * bool(theirs)
+    if not there:
         raise UsageError(f"{where}: there is no such prompt ({query}); choose another agent or a later round")
-    raise UsageError(
-        f"{where}: there is no such prompt ({query}); with scripted policies for models, the game has rounds "
-        f"{rounds[0]} to {rounds[-1]} (another --seed may have more); of its phases, "
-        f"{choose(query.phase or '', dict.fromkeys(phases))}"
-    )
+    phases = choose(query.phase or "", dict.fromkeys(phase for _, phase in there))
+    said = f"with this seed the game has rounds {there[0][0]} to {there[-1][0]}; of its phases, {phases}"
+    raise UsageError(f"{where}: there is no such prompt ({query}); {said}")
 
 
 def rule_for(game: type[Game], seat: Seat, kinds: Sequence[PolicyKind] = ()) -> Rule:
@@ -263,25 +234,14 @@ def _answer(ask: Ask, rule: Rule, seed: int, length: float = 0.0) -> Reply:
     if ask.reply_format == "free":
         text = _FREELY.ljust(round(length * most), "_")
         return Reply(FreeText(text=text), text=text)
-    said = rule(ask.view, rng)
+    said = dict(rule(ask.view, rng))
     if ask.earlier:  # what it wrote in a first step is not asked for again
         said = {name: value for name, value in said.items() if name in ask.reply_model.model_fields}
-    tried = [said]
-    if length:
-        fields = schema_of(ask.reply_model).items()
-        open_texts = {key: field.get("maxLength", most) for key, field in fields if _is_open(field)}
-        longer = {
-            key: str(said[key]).ljust(round(length * min(open_texts[key], most)), "_")
-            for key in said.keys() & open_texts
-        }
-        tried.insert(0, {**said, **longer})
-    replies = [replace(parse_reply(text, "stop", ask.reply_model), text=text) for text in map(json.dumps, tried)]
-    return next((reply for reply in replies if reply.value is not None), replies[-1])
-
-
-def _is_open(field: Mapping[str, Any]) -> bool:
-    """Whether a field of a reply is any text."""
-    return field.get("type") == "string" and not field.keys() & {"enum", "const", "pattern"}
+    for key, field in schema_of(ask.reply_model).items() if length else ():
+        if key in said and field.get("type") == "string" and not field.keys() & {"enum", "const", "pattern"}:
+            said[key] = str(said[key]).ljust(round(length * min(field.get("maxLength", most), most)), "_")
+    text = json.dumps(said)
+    return replace(parse_reply(text, "stop", ask.reply_model), text=text)
 
 
 # `parley prompts --against`, and what the report says of two prompts: in which words texts differ
@@ -347,9 +307,9 @@ def _agent(one: Game, other: Game, role: str) -> str:
     """Return the first agent that has this role in both games; one of another prompt in each, if there is one."""
     prompts = {seat.name: seat.prompt for seat in other.seats if seat.role == role}
     both = [seat for seat in one.seats if seat.role == role and seat.name in prompts]
-    for seat in sorted(both, key=lambda seat: seat.prompt == prompts[seat.name]):
-        return seat.name
-    raise UsageError(f"no agent has the role {role} in both conditions; choose another --role, or other conditions")
+    if not both:
+        raise UsageError(f"no agent has the role {role} in both conditions; choose another --role")
+    return min(both, key=lambda seat: seat.prompt == prompts[seat.name]).name
 
 
 def word_diff(study: Study, one: str, other: str) -> Iterator[Text]:

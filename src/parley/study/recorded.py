@@ -74,9 +74,9 @@ def recorded_simulation(path: Path, described: Any) -> Simulation:
 
 def _fork_of(path: Path, described: Any, seed: int) -> Fork:
     before, parent = described["before"], described["parent"]
-    point, anew = Point(described["round"], described["phase"]), described["anew"]
+    point = Point(described["round"], described["phase"])
     parents = {seed: Parent(path, parent["id"], parent["digest"], None, described["seats"])}
-    return Fork(recorded_simulation(path, before).condition, point, described["change"], parents, anew)
+    return Fork(recorded_simulation(path, before).condition, point, described["change"], parents)
 
 
 def _player_of(game: type[Game], group: Mapping[str, Any], prompts: Mapping[Any, Any]) -> Player:
@@ -189,9 +189,7 @@ def _records(of: str, where: str, file: Path) -> list[Path]:
     for place in places:
         if found := [place] if place.is_file() else sorted(filter(paths.is_record, place.rglob("*"))):
             return found
-    raise UsageError(
-        f"{where}.of: {one_line(of, 200)}: no records; name a study that was played, or a folder of records"
-    )
+    raise UsageError(f"{where}.of: {one_line(of, 200)}: no records; name a study that was played, or a folder")
 
 
 def _chosen(keys: ForkKeys, where: str, file: Path) -> list[RecordedGame]:
@@ -215,8 +213,6 @@ def label(change: Change, player: Player | None) -> str:
     if change.swap is not None:
         to = change.swap.to
         parts.append(to if isinstance(to, str) else player.label if player else "")
-    if change.prompt is not None:
-        parts.append(change.prompt)
     text = "-".join(part for part in parts if part)
     return text if is_slug(text.replace("+", "-")) else f"{change.kind}-{digest(text)[:6]}"
 
@@ -231,7 +227,7 @@ class Forks:
     """Turns recorded games, points and changes into conditions."""
 
     def __init__(self, where: str, game: type[Game], expander: Expander) -> None:
-        """`where` is what messages begin with; the expander knows the players and prompts of the study."""
+        """`where` is what messages begin with; the expander knows the players of the study."""
         self._where, self._game, self._expander = where, game, expander
 
     def conditions(self, keys: ForkKeys, file: Path) -> tuple[Condition, ...]:
@@ -253,21 +249,17 @@ class Forks:
             for point, change in self._places(own, keys):
                 condition = self._condition(own, point, change)
                 if condition is not None and found.setdefault(condition.name, condition).spec != condition.spec:
-                    raise UsageError(
-                        f"{self._where}: {condition.name}: two conditions of one name; choose one with "
-                        "where: {spec: ...}, as in their folders"
-                    )
+                    said = "two conditions of one name; choose one with where: {spec: ...}"
+                    raise UsageError(f"{self._where}: {condition.name}: {said}")
         if not found:
             rounds = [number for number, _, _ in played]
-            raise UsageError(
-                f"{self._where}: at: no game has this point; choose one of the rounds {min(rounds)} to {max(rounds)}"
-            )
+            there = f"rounds {min(rounds)} to {max(rounds)}"
+            raise UsageError(f"{self._where}: at: no game has this point; choose one of the {there}")
         conditions = list(found.values())
         if any(isinstance(condition.axes["at"], str) for condition in conditions):  # an axis has one type
             conditions = [replace(c, axes={**c.axes, "at": str(c.axes["at"])}) for c in conditions]
         number = sum(len(condition.seeds) for condition in conditions) * keys.repeats
         check_size(self._where, len(conditions) * keys.repeats, number)
-        self._expander.own_prompts.check(conditions)
         return tuple(conditions)
 
     def _places(self, games: Sequence[RecordedGame], keys: ForkKeys) -> Iterator[tuple[Point, Change]]:
@@ -303,12 +295,10 @@ class Forks:
             asked, selected = game.at(point), game.selected(change.seat)
             if asked is None or (change.kind in ("say", "silence_once") and not selected & asked):
                 continue
-            own, seats = self._cast(game.simulation, selected, change, player, role)
+            own, seats = self._cast(game.simulation, selected, player, role)
             if groups not in (None, own):
-                raise UsageError(
-                    f"{self._where}: change: {change.kind}: {change.seat}: is of another group in other games; name a "
-                    "role, or choose one seed"
-                )
+                said = f"{change.kind}: {change.seat}: is of another group in other games"
+                raise UsageError(f"{self._where}: change: {said}; name a role, or choose one seed")
             groups = own
             seed = game.simulation.seed
             if seed in parents:
@@ -319,20 +309,15 @@ class Forks:
         if groups is None:
             return None
         if any(group.player.policy.kind is IMPORTED for group in groups):
-            raise UsageError(
-                f"{self._where}: {games[0].record}: was played elsewhere, so its players cannot be asked; swap all"
-            )
+            raise UsageError(f"{self._where}: {games[0].record}: was played elsewhere, so it has no forks")
         written = change.model_dump(mode="json", exclude_none=True)
-        prompt = before.prompt
-        if change.prompt is not None:
-            prompt = self._expander.own_prompts.by_name.get(change.prompt, change.prompt)
         number = point.round if point.phase is None else str(point)
         condition = Condition(
             game=before.game,
             axes={**before.axes, "at": number, "change": label(change, player)},
             parameters=before.parameters,
             groups=groups,
-            prompt=prompt,
+            prompt=before.prompt,
             seeds=tuple(sorted(parents)),
             fork=Fork(before, point, written, parents),
         )
@@ -344,9 +329,6 @@ class Forks:
     def _player(self, before: Condition, change: Change) -> tuple[Player | None, str | None]:
         """Return who plays the seats of a change from then on, and their role if that is another one."""
         where = f"{self._where}: change"
-        prompts = [*self._game.prompts, *self._expander.own_prompts.by_name]
-        if change.prompt is not None:
-            check_known(f"{where}: prompt", change.prompt, prompts, "prompt")
         if change.swap is None:
             return None, None
         to = change.swap.to
@@ -359,11 +341,11 @@ class Forks:
         return self._expander.player(to, f"{where}: swap: to", role), None
 
     def _cast(
-        self, game: Simulation, selected: Collection[str], change: Change, player: Player | None, role: str | None
+        self, game: Simulation, selected: Collection[str], player: Player | None, role: str | None
     ) -> tuple[tuple[PlayerGroup, ...], dict[str, int]]:
         """Return the groups that play from the point on, and the group of each agent by name."""
         old = game.condition.groups
-        if change.kind not in ("swap", "prompt"):
+        if player is None:
             return tuple(self._with_entry(group) for group in old), {seat.name: seat.group for seat in game.seats}
         places = {seat.name: (seat.name in selected, seat.group) for seat in game.seats}
         order = sorted(set(places.values()))
@@ -371,10 +353,8 @@ class Forks:
         for is_new, at in order:
             count = sum(place == (is_new, at) for place in places.values())
             group = replace(old[at], count=count)
-            if is_new and player is not None:
+            if is_new:
                 group = PlayerGroup(role or group.role, count, replace(player, prompt=group.player.prompt))
-            elif is_new:
-                group = replace(group, player=replace(group.player, prompt=None))
             groups.append(self._with_entry(group))
         return tuple(groups), {name: order.index(place) for name, place in places.items()}
 

@@ -14,7 +14,6 @@ from parley.errors import UsageError
 from parley.games.base import Game
 from parley.games.evidence import INFLUENCE, FigureSpec
 from parley.identity import digest
-from parley.policies.kinds import ChosenPolicy
 from parley.study.comparisons import Comparison, compared
 from parley.study.condition import (
     BYZANTINE_AXIS,
@@ -33,7 +32,7 @@ from parley.text.yamlfile import check_known
 
 SCRIPTED_SHARD = 500  # simulations: some seconds, so that few starts of a process keep all cores busy
 # Raised when the same records give other tables, figures or reports: what is there is made again.
-TABLES_VERSION = 27
+TABLES_VERSION = 28
 _SEED_FILE = re.compile(r"seed=(0|[1-9][0-9]{0,8})\.parquet")
 
 
@@ -48,7 +47,6 @@ class Study:
     conditions: tuple[Condition, ...]
     models: Mapping[str, ModelEntry]
     own_prompts: OwnPrompts | None = None
-    achievable: ChosenPolicy | None = None
     part_of: "Study | None" = None  # the study as planned, if not all that it asks for is played
 
     @property
@@ -174,7 +172,7 @@ class Study:
 
     def shown_in(self, spec: FigureSpec) -> list[Condition]:
         """Return the conditions of which a figure can show something."""
-        if spec.kind == "achievable" and self.achievable is None:
+        if spec.kind == "achievable":
             return [c for c in self.conditions if not c.honest_by_rules]
         return [c for c in self.conditions if self.game.evidence.shows(spec, c.parameters, c.seating)]
 
@@ -230,10 +228,8 @@ class Study:
 
     @property
     def shown_besides(self) -> list[Any]:
-        """What is shown that no record has: the numbers of a paper, the protocol that games are held against."""
-        wanted = [] if self.achievable is None else [self.achievable.identity()]
-        paper = [each.model_dump(mode="json", exclude_defaults=True) for each in self.content.paper]
-        return [*paper, *wanted]
+        """What is shown that no record has: the numbers of a paper."""
+        return [each.model_dump(mode="json", exclude_defaults=True) for each in self.content.paper]
 
     @cached_property
     def ledger_plan(self) -> str:
@@ -277,10 +273,8 @@ class Study:
             for condition in self.conditions:
                 if seed in condition.seeds and record == paths.simulation(self.name, condition.folder, seed):
                     return Simulation(condition, seed)
-        raise UsageError(
-            f"{record}: not a simulation of {self.file}; `parley expand {self.file}` lists them "
-            "(the path's spec changes when a parameter, prompt or model does)"
-        )
+        said = "the path's spec changes when a parameter, prompt or model does"
+        raise UsageError(f"{record}: not a simulation of {self.file} ({said})")
 
 
 def _compare(conditions: Sequence[Condition], axis: str, besides: str) -> bool:

@@ -2,7 +2,6 @@
 
 import re
 from collections import Counter
-from itertools import combinations
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -28,13 +27,9 @@ def _each_once(numbers: list[int]) -> list[int]:
 
 
 def _asked_once(questions: list[Question]) -> list[Question]:
-    # Twice the same would make Holm's correction of all of them stricter.
-    plain = [question.model_copy(update={"name": "", "over": sorted(question.over)}) for question in questions]
-    for (question, asked), (other, same) in combinations(zip(questions, plain, strict=True), 2):
-        if question.name == other.name:
-            raise ValueError(f"{question.name!r} is repeated; give each question a name of its own")
-        if asked == same:
-            raise ValueError(f"{other.name!r} asks the same as {question.name!r}; remove one")
+    names = [question.name for question in questions]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise ValueError(f"{twice!r} is repeated; give each question a name of its own")
     return questions
 
 
@@ -52,9 +47,7 @@ _Seeds = Annotated[_Positive | _SeedList, ByForm()]
 
 def _check_name(name: str) -> str:
     if not is_slug(name) and not names_own_code(name):
-        raise ValueError(
-            "use up to 64 letters, digits, '.', '_' or '-' for a name, module:attribute for code of your own"
-        )
+        raise ValueError("use up to 64 letters, digits, '.', '_' or '-', or module:attribute for code of your own")
     return name
 
 
@@ -201,7 +194,6 @@ class Change(FileModel):
         "silence_once and say are compared with; where `none` is listed they have it beside them.",
     )
     swap: Swapped | None = Field(default=None, description="Who plays a seat from there on.")
-    prompt: Slug | None = Field(default=None, description="The prompt of all agents from there on.")
 
     @model_validator(mode="after")
     def _is_one(self) -> "Change":
@@ -262,7 +254,7 @@ class ForkKeys(FileModel):
         "every round. Games that end before it have no fork there.",
     )
     change: Listed[WrittenChange] = Field(
-        description="What is changed: none, silence, silence_once, say, swap or prompt. `silence: each` silences each "
+        description="What is changed: none, silence, silence_once, say or swap. `silence: each` silences each "
         "message of these rounds once, one in each fork."
     )
     repeats: Annotated[int, Field(strict=True, ge=1, le=100)] = Field(
@@ -367,11 +359,6 @@ class StudyFile(FileModel):
     )
     budget: BudgetLimits | None = Field(
         default=None, description="What its services may spend; not part of the identity."
-    )
-    achievable: WrittenPlayer | None = Field(
-        default=None,
-        description="The protocol, a scripted policy, that every game is held against (table `regret`). By default "
-        "games of models are held against the best that is known for their seats.",
     )
     most_unusable: Annotated[float, Field(gt=0, le=1)] | None = Field(
         default=0.95,

@@ -53,13 +53,6 @@ _MAX_VALUES = 100_000
 
 # What PyYAML raises, also for a tag that its value does not fit, such as `!!bool maybe`.
 _NOT_YAML = (yaml.YAMLError, ValueError, RecursionError, LookupError, AttributeError, TypeError, ArithmeticError)
-# What to do where a file is no YAML, by what PyYAML says of it.
-_REMEDIES = {
-    "mapping values are not allowed": "indent this line as the keys beside it, or quote a text that has a colon",
-    "expected <block end>": "indent this line as those that it belongs to",
-    "could not find expected ':'": "write `key: value`, indented as the keys beside it",
-    r"character '\t'": "indent by spaces, not by tabs",
-}
 
 
 class _Loader(yaml.SafeLoader):
@@ -141,8 +134,7 @@ def load_yaml(path: Path) -> Any:
         mark = error.problem_mark or error.context_mark
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         problem = one_line(str(error.problem), 200)
-        remedy = next((f"; {remedy}" for said, remedy in _REMEDIES.items() if said in problem), "")
-        raise UsageError(f"{path}{where}: not valid YAML: {problem}{remedy}") from None
+        raise UsageError(f"{path}{where}: not valid YAML: {problem}; indent by spaces as the keys beside it") from None
     except _NOT_YAML as error:
         too_deep = "nested too deep, or a value contains itself" if isinstance(error, RecursionError) else ""
         problem = too_deep or one_line(str(error), 200) or type(error).__name__

@@ -1,19 +1,16 @@
-"""The command that runs a study: Snakemake, with the Snakefile of this checkout; and DVC's stage that calls it."""
+"""The command that runs a study: Snakemake, with the Snakefile of this checkout; and a small copy to try first."""
 
 import argparse
 import os
 import re
-import shlex
-import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parley import paths
 from parley.errors import UsageError
 from parley.files import read_regular, write_atomically
-from parley.text import one_line
 from parley.text.yamlfile import load_yaml, yaml_text
 
 if TYPE_CHECKING:
@@ -111,90 +108,3 @@ def _fewer_rounds(content: dict[str, Any], study: "Study", most: int) -> None:
     if len(axes) < len(content["grids"]):
         parameters = content.setdefault("parameters", {})
         parameters[key] = min(parameters.get(key, fields[key].default), most)
-
-
-# `parley stage`: the stage of DVC that plays a study, which `dvc stage add` writes into dvc.yaml
-
-# What a study in Parley's folder depends on, too. By content, down to a comment: to start Snakemake in vain costs
-# seconds, not to start it would be wrong. Which simulations are played is decided inside.
-_CODE = ("envs", "profiles/default", "Snakefile", "src/parley", "workflow")
-# Made from the simulations: deleted before the stage runs, so that the code as it is makes them anew.
-_MADE = ("conditions.parquet", "figures", "report", "tables", "view")
-
-
-def write_stage(study: "Study", profile: str | None) -> Iterator[str]:
-    """Write the stage of a study; yield what was written, and what it cannot depend on. May raise UsageError."""
-    import yaml  # slow to import
-
-    root = paths.root().resolve()
-    results = paths.results(study.name).resolve().relative_to(root)
-    made = [*_MADE, *(["ledger"] if study.game.evidence.keeps_ledger else [])]
-    needed = {os.path.relpath(os.path.realpath(path), root) for path in _needed(study, root == paths.CHECKOUT)}
-    outside = {place for place in needed if place.startswith(os.pardir)}
-    options = [f"--outs-persist={results}/simulations", *(f"--outs={results}/{each}" for each in made)]
-    options += [f"--metrics={results}/metrics", *(f"--deps={place}" for place in sorted(needed - outside))]
-    command = ["parley", "run", paths.study_argument(study.file), *(["--profile", profile] if profile else [])]
-    call_dvc("stage", "add", "--force", f"--name={study.name}", *options, shlex.join(command))
-    of_parameters = {os.path.relpath(os.path.realpath(path), root) for path in (study.file, study.models_file)}
-    _list_parameters(root, add=sorted(of_parameters & needed - outside))
-    file = root / "dvc.yaml"
-    yield f"wrote the stage {study.name} into {file}:"
-    yield yaml.safe_dump(yaml.safe_load(file.read_text())["stages"][study.name], sort_keys=False).rstrip()
-    for place in sorted(outside):
-        yield f"warning: {place}: outside of {root}, so the stage does not depend on it"
-
-
-def remove_stage(study: Path) -> None:
-    """Remove the stage of a study, by its file, which may be gone; raises UsageError if there is none."""
-    call_dvc("remove", study.stem)
-    root = paths.root().resolve()
-    _list_parameters(root, remove=os.path.relpath(os.path.realpath(study), root))
-
-
-def _list_parameters(root: Path, add: Sequence[str] = (), remove: str = "") -> None:
-    """Change which files are among those whose changed values `dvc params diff` shows."""
-    from dvc.utils.serialize import modify_yaml
-
-    with modify_yaml(root / "dvc.yaml") as content:
-        listed = content.setdefault("params", [])
-        for file in add:
-            if file not in listed:
-                listed.insert(0, file)  # the last one is followed by what ends the list, such as a blank line
-        if remove in listed:
-            listed.remove(remove)
-        if not listed:
-            del content["params"]
-
-
-def _needed(study: "Study", in_checkout: bool) -> Iterator[str | Path]:
-    """Yield what can change the results of a study: files and folders of its own, and the code that plays it."""
-    from parley.policies.own_code import source_of
-    from parley.trust import names_own_code
-
-    yield study.file
-    yield from (paths.root() / each for each in _CODE if in_checkout)
-    if study.models_file.exists() and (in_checkout or study.models_file != paths.OWN_MODELS):
-        yield study.models_file
-    if (frozen := paths.frozen(study.file)).exists():  # its report compares the study with it
-        yield frozen
-    yield from study.own_prompts.folders if study.own_prompts else []
-    if names_own_code(study.game.name):
-        yield from source_of(study.game.name, study.file.parent, whole_package=True).files
-    for record in study.parents:
-        yield next((each for each in record.parents if each.name == "simulations"), record)
-    for condition in study.conditions:
-        for kind in (group.player.policy.kind for group in condition.groups):
-            yield from source_of(kind.name, study.file.parent).files if kind.is_plugin else []
-        for _, parameter in condition.parameters:
-            if path := getattr(parameter, "path", None):  # of files of problems
-                yield paths.root() / os.path.expanduser(path)
-
-
-def call_dvc(*arguments: str) -> None:
-    """Run DVC in the folder of a study's results; raises UsageError with what it says if it refuses."""
-    command = [sys.executable, "-P", "-m", "dvc", *arguments]
-    ran = subprocess.run(command, cwd=paths.root(), capture_output=True, text=True, check=False)
-    if ran.returncode:
-        said = one_line(ran.stderr.strip().rpartition("ERROR: ")[2], 300)
-        remedy = f"; run in {paths.root().absolute()}: git init && dvc init" if "not inside of a DVC" in said else ""
-        raise UsageError(f"dvc {arguments[0]}: {said}{remedy}")

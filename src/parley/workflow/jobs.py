@@ -1,14 +1,12 @@
 """What a job needs, as functions of its wildcards: inputs, group, threads, and what a cluster is asked for."""
 
-import inspect
 import math
 import os
 from collections.abc import Callable
 from functools import cache, cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 from snakemake.exceptions import WorkflowError
-from snakemake.resources import Resource
 
 from parley import paths
 from parley.engine.weights import model_marker
@@ -30,18 +28,6 @@ _DEFAULTS = {"mem_mb": 65_536, "runtime": 240}
 _SHARD_MINUTES = 60
 _SHARD_MB = 1000
 _RECORD = str(paths.simulation("{study}", "{condition}", "{seed}"))
-
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-
-
-def _with_known_parameters(function: _Function) -> _Function:
-    """Have Snakemake (9.27) look up what a function takes, which it otherwise finds out anew, a dozen times a job."""
-    vars(function)["_overwrite_params"] = inspect.signature(function).parameters
-    return function
-
-
-_with_known_parameters(Resource.evaluate)
 
 
 class Jobs:
@@ -135,14 +121,10 @@ class Jobs:
             found.setdefault(shard, len(self._run.shards) - place)
         return found
 
-    def server_gpus(self, wildcards: Any) -> int:
-        """Return how many GPUs a server has."""
-        return self._study.models[wildcards.model].gpus
-
     def requested_gpus(self, wildcards: Any) -> int:
         """Return how many GPUs a cluster is asked for with `--gpus`: none where a model of the shard has `gres`."""
         by_gres = any(self._study.models[name].cluster.gres for name in self._models_of(wildcards.engine))
-        return 0 if by_gres else self.server_gpus(wildcards)
+        return 0 if by_gres else self._study.models[wildcards.model].gpus
 
     def server_nodes(self, wildcards: Any) -> int:
         """Return 1 for the first server of a cluster job: else SLURM may give two GPUs on two nodes."""
@@ -151,7 +133,7 @@ class Jobs:
 
     def server_environment(self, wildcards: Any) -> str:
         """Return the conda environment of a server."""
-        return self._environments[1 if self.server_gpus(wildcards) else 0]
+        return self._environments[1 if self._study.models[wildcards.model].gpus else 0]
 
     def simulation_minutes(self, wildcards: Any) -> None:
         """Return nothing: the time of a job is its server's, to which that of other parts would be added."""
@@ -200,7 +182,7 @@ class Jobs:
             default = self._default(resource, wildcards, attempt)
             return " ".join(filter(None, [default, "--exclusive"])) if asked else default
 
-        return _with_known_parameters(value)
+        return value
 
     def _default(self, resource: str, wildcards: Any, attempt: int) -> Any:
         """Return what the profile says of a resource, which is an expression; else the default."""
@@ -253,8 +235,3 @@ class Jobs:
 
 def _record_of(wildcards: Any) -> str:
     return _RECORD.format(**wildcards)
-
-
-for _function in vars(Jobs).values():
-    if inspect.isfunction(_function):
-        _with_known_parameters(_function)

@@ -12,7 +12,6 @@ import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -67,21 +66,15 @@ def _except_of_records(method: Callable[..., Awaitable[None]]) -> Callable[..., 
     return delete
 
 
-@dataclass
-class _Watched:
-    endpoint: Path
-    due: float  # when its endpoint file has to be there, or was missed first
-    announced: bool = False
-    terminated: float | None = None  # when it was sent SIGTERM
-
-
 class Guard:
     """Watches the servers that this process started, in a thread of its own."""
 
     def __init__(self, patience: Callable[[], float]) -> None:
         """`patience` gives the seconds that an endpoint file is waited for."""
         self._patience = patience
-        self._servers: dict[psutil.Process, _Watched] = {}
+        self._announced: set[psutil.Process] = set()
+        self._due: dict[psutil.Process, float] = {}  # when an endpoint file has to be there, or a server to be gone
+        self._terminated: dict[psutil.Process, float] = {}
 
     def start(self) -> None:
         """Watch until this process ends."""
@@ -91,35 +84,25 @@ class Guard:
         while True:
             time.sleep(_LOOK_SECONDS)
             with suppress(psutil.Error, OSError):
-                self.look(time.monotonic())
+                for process in psutil.Process().children():
+                    if (endpoint := _endpoint_of(process)) is not None:
+                        self._look_at(process, endpoint, time.monotonic())
 
-    def look(self, now: float) -> None:
-        """Look once; `now` is in seconds of any clock."""
-        serving = {process: path for process in psutil.Process().children() if (path := _endpoint_of(process))}
-        self._servers = {process: watched for process, watched in self._servers.items() if process in serving}
-        for process, path in serving.items():
-            watched = self._servers.setdefault(process, _Watched(path, now + _EARLY * self._patience()))
-            with suppress(psutil.Error):
-                self._look_at(process, watched, now)
-
-    def _look_at(self, process: psutil.Process, watched: _Watched, now: float) -> None:
-        if watched.terminated is not None:
-            if now - watched.terminated >= _KILL_SECONDS:
+    def _look_at(self, process: psutil.Process, endpoint: Path, now: float) -> None:
+        if process in self._terminated:
+            if now - self._terminated[process] >= _KILL_SECONDS:
                 process.kill()  # its watchdog ends what it started
-        elif watched.endpoint.exists():
-            watched.announced, watched.due = True, now + _GRACE_SECONDS
-        elif now >= watched.due:
-            watched.terminated = now
-            _log.error("%s", _what(watched))
+        elif endpoint.exists():
+            self._announced.add(process)
+            self._due[process] = now + _GRACE_SECONDS
+        elif now >= self._due.setdefault(process, now + _EARLY * self._patience()):
+            self._terminated[process] = now
+            fault = "did not announce itself in time, and is killed; on a slow file system: --latency-wait 600"
+            if process in self._announced:
+                fault = "did not end when it was told to, and is killed; no reply is lost"
+            _log.error("the server of %s %s", endpoint, fault)
             process.terminate()
             process.resume()  # one that is stopped gets no other signal
-
-
-def _what(watched: _Watched) -> str:
-    name = f"the server of {watched.endpoint}"
-    if watched.announced:
-        return f"{name} did not end when it was told to, and is killed; no reply is lost"
-    return f"{name} did not announce itself in time, and is killed; on a slow file system: --latency-wait 600"
 
 
 def _endpoint_of(process: psutil.Process) -> Path | None:

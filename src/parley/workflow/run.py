@@ -198,7 +198,7 @@ def _prepare(run: Run, workflow: Any) -> None:
     marks = {str(job.output[0]) for job in jobs if job.rule.name == "simulate_shard"}
     # Once, not once per job; a dry run needs none of it.
     records = {*alone, *(record for record in run.unplayed if run.mark_of(record) in marks)}
-    require_means(run.study, records, workflow.local_exec)
+    require_means(run.study, records)
     stop_run(workflow.scheduler, workflow.local_exec)
 
 
@@ -253,21 +253,15 @@ def refuse_to_replace(records: Iterable[str]) -> None:
         )
 
 
-def require_means(study: Study, records: Collection[str], here: bool) -> None:
-    """Raise UsageError if `records` cannot be played; warn of models that are slow `here`."""
+def require_means(study: Study, records: Collection[str]) -> None:
+    """Raise UsageError if `records` cannot be played."""
     simulations = [s for s in study.simulations() if str(s.record(study.name)) in records]
-    if models := sorted({model for simulation in simulations for model in simulation.condition.models}):
-        # With an HTTP client, and here with all that a server needs, which no other start of Snakemake does.
-        from parley.engine.service.service import service_of
+    models = {model for simulation in simulations for model in simulation.condition.models}
+    if services := sorted(model for model in models if study.models[model].is_service):
+        from parley.engine.service.service import service_of  # with an HTTP client
 
-        for name in models:
-            if study.models[name].is_service:
-                service_of(name, study.models[name])
-        if here:
-            from parley.engine.server import slowness
-
-            for line in filter(None, (slowness(name, study.models[name]) for name in models)):
-                _log.warning("%s", line)
+        for name in services:
+            service_of(name, study.models[name])
     for simulation in {simulation.condition.name: simulation for simulation in simulations}.values():
         _ = simulation.material
 

@@ -1,7 +1,7 @@
 """What a run of Snakemake shows: Parley's display instead of Snakemake's pages, and every error.
 
 Snakemake hands its messages to a logger plugin, which hands them on to `RunLog`. Before a run really begins, and for
-everything that plays nothing (-n, --lint, --summary, --report), they are shown as Snakemake shows them.
+everything that plays nothing (-n, --lint, --summary), they are shown as Snakemake shows them.
 """
 
 import atexit
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from parley.progress.screen import Screen
     from parley.study import Study
 
-_MAX_FAILURES = 10  # told one by one
 _MAX_LOGS = 3  # of a failed group
 # What Snakemake says on the way that people want to know.
 _KEPT = ("Nothing to be done", "Trying to restart job", "Complete log(s)")
@@ -98,7 +97,6 @@ class RunLog:
         plain = settings.dryrun or settings.verbose or settings.debug_dag or settings.printshellcmds
         self._less = {str(word).rpartition(".")[2].lower() for word in quiet} & {"progress", "all"}
         self._wanted = not plain and not self._less and os.environ.get("PARLEY_PROGRESS", "").lower() != "snakemake"
-        self._failures = 0
         self._color = not settings.nocolor
         self._screen: Screen | None = None
         self._running = False
@@ -132,9 +130,6 @@ class RunLog:
 
     def close(self) -> None:
         """Draw for the last time, and leave the terminal clean."""
-        if (more := self._failures - _MAX_FAILURES) > 0:
-            self._say(f"and {more:,} more failures")
-        self._failures = 0
         if self._screen is not None:
             self._screen.stop()
             self._screen = None
@@ -155,26 +150,24 @@ class RunLog:
         """Say which job failed, what SLURM says of it, and the last words of its logs."""
         if failure.get("indent"):  # of a group, which was shown as a whole
             return
-        self._failures += 1
-        if self._failures > _MAX_FAILURES:
-            return
         jobs = failure.get("job_error_info") or [failure]
         if "groupid" in failure:
             lines = [f"a job of {len(jobs)} parts failed: {one_line(str(failure['groupid']))}"]
         else:
             lines = [f"{failure['rule_name']} failed (job {failure['jobid']})"]
-        job = str(failure.get("external_jobid") or failure.get("aux", {}).get("external_jobid") or "")
+        job = failure.get("external_jobid") or failure.get("aux", {}).get("external_jobid")
         # The plugin's words, without its call of sbatch and where to look.
-        words = str(failure.get("why") or failure.get("rule_msg") or "")
-        words = one_line(re.split("sbatch call:|For further error details", words)[0], 500)
-        if on_cluster := (job_line(job) if job else "") or words:
-            lines.append(f"  {advised(on_cluster)}")
+        why = str(failure.get("why") or failure.get("rule_msg") or "")
+        why = one_line(re.split("sbatch call:|For further error details", why)[0], 500)
+        if of_cluster := (job_line(str(job)) if job else "") or why:
+            lines.append(f"  {advised(of_cluster)}")
         logs = [*filter(None, [*(failure.get("aux_logs") or []), *(log for each in jobs for log in each["log"])])]
-        told = {log: words for log in logs if (words := _last_words(log))}
-        shown = [*(told or logs)][:_MAX_LOGS]
-        for log in shown:
-            words = told.get(log, "")
-            lines += [f"  {one_line(log)}", *([f"    {advised(words) if on_cluster else words}"] if words else [])]
+        told = {log: words for log in logs if (words := _last_words(log))} or dict.fromkeys(logs, "")
+        shown = [*told.items()][:_MAX_LOGS]
+        for log, words in shown:
+            lines.append(f"  {one_line(log)}")
+            if words:
+                lines.append(f"    {advised(words) if of_cluster else words}")
         if more := len(logs) - len(shown):
             lines.append(f"  and {more} more logs")
         self._say("\n".join(lines), "bold red")

@@ -87,11 +87,8 @@ def former_jobs(study: str) -> list[str] | str:
     """
     if isinstance(listed := listed_jobs(f"--user={getpass.getuser()}"), str):
         return listed
-    return [
-        number
-        for number, comment, folder in listed
-        if comment.startswith(f"rule_{study}{_SEPARATOR}") and folder.strip() == str(Path.cwd())
-    ]
+    begins, here = f"rule_{study}{_SEPARATOR}", str(Path.cwd())
+    return [number for number, comment, folder in listed if comment.startswith(begins) and folder.strip() == here]
 
 
 def wait_for_former_jobs(study: str, required: bool, seconds: float = _POLL_SECONDS) -> bool:
@@ -99,28 +96,22 @@ def wait_for_former_jobs(study: str, required: bool, seconds: float = _POLL_SECO
 
     Raises ParleyError if SLURM is `required` and squeue does not answer for a while, or will not.
     """
-    waited = False
-    silent = 0
-    while True:
-        jobs = former_jobs(study)
-        if isinstance(jobs, str):
-            silent += 1
-            for_good = jobs and not BUSY.search(jobs)
-            if not waited and (not required or for_good or silent >= _PATIENCE_POLLS):
-                break
-            _log.info("squeue does not answer, and is asked again", extra=every(_TELL_SECONDS))
-        elif not jobs:
-            return waited
-        else:
+    waited, silent = False, 0
+    while (jobs := former_jobs(study)) != []:
+        if not isinstance(jobs, str):
             waited = True
             _log.info(_THERE, len(jobs), " ".join(jobs[:20]) + " ..." * (len(jobs) > 20), extra=every(_TELL_SECONDS))
+        elif not waited and not required:
+            return False
+        elif not waited and (silent := silent + 1) >= (_PATIENCE_POLLS if not jobs or BUSY.search(jobs) else 1):
+            said = f" ({one_line(jobs, 200)})" if jobs else ""
+            raise ParleyError(
+                f"squeue does not answer{said}, so jobs of an earlier run are unknown; is SLURM here, and up?"
+            )
+        else:
+            _log.info("squeue does not answer, and is asked again", extra=every(_TELL_SECONDS))
         time.sleep(seconds)
-    if required:
-        said = f" ({one_line(jobs, 200)})" if jobs else ""
-        raise ParleyError(
-            f"squeue does not answer{said}, so jobs of an earlier run are unknown; is SLURM here, and up?"
-        )
-    return False
+    return waited
 
 
 def listed_jobs(*options: str) -> list[list[str]] | str:

@@ -8,7 +8,6 @@ import pytest
 from parley.engine.service.fetch import Response
 from parley.policies.reply_text import read_reply
 from support.answering import StandInService, ask, completion, error, first_ask
-from support.commands import heard
 
 
 def said(message: str, code: object = None, kind: str = "invalid_request_error", **more: object) -> dict[str, Any]:
@@ -241,14 +240,8 @@ def test_replies_by_form(server: StandInService) -> None:
         assert read_reply(first_ask(), reply.text, reply.finish_reason).failure == failure, message
 
 
-def test_think_tags_are_taken_off_with_a_warning_unless_the_entry_says_what_they_are(server: StandInService) -> None:
-    server.answer = lambda body: completion("<think>no</think>{}")
+def test_think_tags_are_taken_off_unless_the_entry_leaves_them(server: StandInService) -> None:
+    server.answer = lambda body: completion(left)
     left = "<think>no</think>{}"
-    for dialect, text, warned in (
-        ({}, "{}", True),
-        ({"think_tags": True}, "{}", False),
-        ({"think_tags": False}, left, False),
-    ):
-        with heard() as words:
-            assert ask(server.url, dialect=dialect)[0].text == text
-        assert any("think_tags: true" in line for line in words) == warned, dialect
+    for think_tags, text in ((None, "{}"), (True, "{}"), (False, left)):
+        assert ask(server.url, dialect={"think_tags": think_tags})[0].text == text

@@ -5,7 +5,7 @@ What is sent is compared with the fields that they name, and what comes back wit
 """
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -35,7 +35,6 @@ class Exchange:
     thought: str | None = THOUGHT
     usage: tuple[int, int, int | None, int | None] = (19, 10, None, None)  # prompt, completion, cached, reasoning
     path: str = "/v1/chat/completions"
-    keys: dict[str, Any] = field(default_factory=dict)
 
 
 CHAT = {"messages", "temperature", "max_tokens", "seed", "response_format"}
@@ -91,7 +90,6 @@ EXCHANGES: dict[str, Exchange] = {
     ),
     "azure": Exchange(
         *(OPENAI, chat(PLAIN, DETAILS, prompt_filter_results=[{"prompt_index": 0}]), None, COUNTED),
-        keys={"of_source": {"key_header": "api-key"}},
     ),
     "deepinfra": Exchange(CHAT, chat({"content": TEXT}, {"estimated_cost": 2e-7}), None),
     "deepseek": Exchange(
@@ -134,7 +132,7 @@ def test_each_preset_speaks_as_its_documents_do(server: StandInService, monkeypa
         server.answer = lambda body, reply=exchange.reply: (200, reply)
         root, base = server.url.removesuffix("/v1"), exchange.path.rpartition("/chat/")[0]
         url = root + (base or "/v1")
-        reply, _ = ask(url, dialect=preset, **exchange.keys)
+        reply, _ = ask(url, dialect=preset)
         body, headers = server.bodies[-1], server.headers[-1]
         assert set(body) - {"model"} == exchange.sent, preset
         assert [path for path, _ in server.heads if path.endswith(exchange.path)], preset
@@ -145,7 +143,7 @@ def test_each_preset_speaks_as_its_documents_do(server: StandInService, monkeypa
         assert counted == exchange.usage, preset
         assert reply.served_model == SERVED, preset
         assert read_reply(first_ask(), reply.text, reply.finish_reason).failure is None, preset
-        key = {"azure": "api-key", "anthropic-messages": "x-api-key"}.get(preset, "Authorization")
+        key = "x-api-key" if preset == "anthropic-messages" else "Authorization"
         assert headers[key].removeprefix("Bearer ") == KEY, preset
 
 

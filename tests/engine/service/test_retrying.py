@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from parley.engine.service import retrying
 from parley.engine.service.fetch import Response
 from parley.engine.service.retrying import pause, retry_after
 from parley.errors import NotReadyError
@@ -154,20 +153,3 @@ def test_two_games_and_two_entries_of_a_service_have_no_more_in_flight_than_it_a
     asyncio.run(games())
     assert len(server.bodies) == 18
     assert max(server.most) == 2
-
-
-def test_whether_a_service_is_there_is_asked_as_patiently(
-    server: StandInService, pauses: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pages = [(503, {"error": "loading"}), (429, BUSY), None, server.pages["/v1/models"]]
-    server.pages["/v1/models"] = pages.pop(0)
-
-    async def sleep(seconds: float) -> None:
-        pauses.append(seconds)
-        server.pages["/v1/models"] = pages.pop(0)
-
-    monkeypatch.setattr(retrying, "_sleep", sleep)
-    ask(server.url)
-    assert len(pauses) == 3
-    # One more than tries: aiohttp sends a GET again whose connection broke.
-    assert [path for path, _ in server.heads].count("/v1/models") == 5

@@ -22,7 +22,6 @@ from support.answering import (
     completion,
     error,
     first_ask,
-    openai,
     service,
     service_entry,
 )
@@ -78,33 +77,6 @@ def test_a_service_that_is_not_ready_says_why_at_once(server: StandInService) ->
 
 
 # Where a key could go
-
-
-@pytest.mark.promise("Headers of an entry come from the environment, and are as secret as its key.")
-def test_headers_come_from_the_environment_and_are_as_secret_as_the_key(
-    server: StandInService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    secret = "org-51c0ffee99"
-    of_source = {"headers": {"X-Organization": "TINY_ORGANIZATION"}}
-    with pytest.raises(UsageError, match=r"TINY_ORGANIZATION to 127\.0\.0\.1;.*PARLEY_ALLOW_KEYS=TINY_ORG"):
-        ask(server.url, of_source=of_source)
-    monkeypatch.setenv("PARLEY_ALLOW_KEYS", f"{VARIABLE}=127.0.0.1, TINY_ORGANIZATION=127.0.0.1")
-    with pytest.raises(UsageError, match="set the environment variable TINY_ORGANIZATION"):
-        ask(server.url, of_source=of_source)
-    monkeypatch.setenv("TINY_ORGANIZATION", secret)
-    ask(server.url, of_source=of_source)
-    sent = server.headers[-1]
-    assert (sent["X-Organization"], sent["Authorization"]) == (secret, f"Bearer {KEY}")
-    server.answer = lambda body: completion(f"I am of {secret}")
-    assert ask(server.url, of_source=of_source)[0].text == "I am of [key]"
-    server.answer = lambda body: openai(f"no such organization: {secret}")
-    assert secret not in error(server.url, of_source=of_source)
-    entry = service_entry(server.url, of_source=of_source)
-    assert entry.identity() == service_entry(server.url).identity()
-    assert secret not in repr(service_of("tiny", entry))
-    for headers in ({"content-type": "X"}, {"authorization": "X"}, {"X-Key": "the value itself"}):
-        with pytest.raises(ValidationError, match="headers"):
-            service_entry(of_source={"headers": headers})
 
 
 def test_a_redirect_is_not_followed_and_the_key_goes_nowhere_else(server: StandInService) -> None:
@@ -286,24 +258,17 @@ def test_place_and_key_of_a_service_are_no_identity() -> None:
     assert recorded_entry(json.loads(json.dumps(one)), "json_schema").identity() == one
 
 
-@pytest.mark.promise("An entry's own fields go with each request, and replace nothing; a key has any header.")
+@pytest.mark.promise("An entry's own fields go with each request, and replace nothing.")
 def test_fields_of_an_entry_go_with_each_request_and_replace_nothing(server: StandInService) -> None:
     extra = {"top_p": 0.9, "provider": {"order": ["a"]}}
-    ask(server.url, extra=extra, system="fold", of_source={"key_header": "api-key"})
+    ask(server.url, extra=extra)
     ask(server.url)
     with_extra, body = server.bodies
     assert {name: with_extra.pop(name) for name in extra} == extra
-    [message] = with_extra.pop("messages")
-    system, user = body.pop("messages")
-    assert message == {"role": "user", "content": f"{system['content']}\n\n{user['content']}"}
     assert with_extra == body
-    assert server.heads[1] == (CHAT, KEY)
-    plain = service_entry(NODE)
-    others = [service_entry(NODE, extra=extra), service_entry(NODE, system="fold")]
-    assert len({str(entry.identity()) for entry in (plain, *others)}) == 3
-    for entry in others:
-        assert recorded_entry(entry.identity(), None).identity() == entry.identity()
-    assert service_entry(NODE, of_source={"key_header": "api-key"}).identity() == plain.identity()
+    plain, other = service_entry(NODE), service_entry(NODE, extra=extra)
+    assert other.identity() != plain.identity()
+    assert recorded_entry(other.identity(), None).identity() == other.identity()
     hub = {"source": {"repo": "owner/tiny", "revision": "a" * 40}}
     for keys, words in [
         ({"extra": {"seed": 1}}, "extra.seed: is Parley's own"),

@@ -1,4 +1,4 @@
-"""`rules: published_code` beside the authors' code: prompts and measures of games that it played.
+"""`rules: published_code` beside the authors' code: prompts and outcomes of games that it played.
 
 `authors_code.json` was made by running leorugli/byzantine-consensus-llm-agents (commit b3bbf9e) once, with made-up
 replies: who sat where, the first values, each reply (null: all attempts failed), most prompts, its statistics.
@@ -30,7 +30,7 @@ def new(theirs: dict[str, Any]) -> ConsensusGame:
     return game
 
 
-def play(theirs: dict[str, Any]) -> tuple[ConsensusGame, list[tuple[Ask, dict[str, Any]]], Any]:
+def play(theirs: dict[str, Any]) -> tuple[list[tuple[Ask, dict[str, Any]]], Any]:
     """Play their game from its replies; return each ask with their line of it, and the outcome."""
     lines = {(line["round"], line["phase"], line["agent"]): line for line in theirs["asked"]}
     game, both = new(theirs), list[tuple[Ask, dict[str, Any]]]()
@@ -42,7 +42,7 @@ def play(theirs: dict[str, Any]) -> tuple[ConsensusGame, list[tuple[Ask, dict[st
         return parse_reply(text, "stop", ask.reply_model, cut=True)
 
     _, outcome = drive(game, answer)
-    return game, both, outcome
+    return both, outcome
 
 
 def words(prompt: str) -> list[str]:
@@ -53,7 +53,7 @@ def words(prompt: str) -> list[str]:
 @pytest.mark.promise("Under `rules: published_code` prompts have the words and orders of the authors' own code.")
 @pytest.mark.parametrize("theirs", GAMES[:3])
 def test_prompts_are_theirs_word_by_word(theirs: dict[str, Any]) -> None:
-    _, both, _ = play(theirs)
+    both, _ = play(theirs)
     compared = 0
     for ask, line in both:
         for part in ("system", "user"):
@@ -63,22 +63,12 @@ def test_prompts_are_theirs_word_by_word(theirs: dict[str, Any]) -> None:
     assert compared >= 10
 
 
-@pytest.mark.promise("The measures of the consensus paper's own code, recomputed from records, are what it computed.")
+@pytest.mark.promise("Under `rules: published_code` games end as they did in the authors' own code.")
 @pytest.mark.parametrize("theirs", GAMES)
-def test_measures_are_theirs(theirs: dict[str, Any]) -> None:
-    game, both, outcome = play(theirs)
+def test_outcomes_are_theirs(theirs: dict[str, Any]) -> None:
+    both, outcome = play(theirs)
     ours = {"no_consensus": "timeout", "valid_consensus": "valid"}.get(outcome.name)
     if outcome.name == "invalid_consensus":
         ours = "none" if outcome.detail == "premature_stop" else "invalid"
     assert (ours, outcome.rounds) == (theirs["statistics"]["consensus_outcome"], theirs["statistics"]["total_rounds"])
     assert len(both) == len(theirs["asked"])
-    found = dict(game.evidence.measured(game.parameters, vars(outcome), [], outcome.trace))
-    names = [column.name for column in game.evidence.columns.measured]
-    assert set(found) <= set(names)
-    found["value_std_per_round"] = json.loads(found["value_std_per_round"])
-    expected = {name: theirs["statistics"][name] for name in names if name in theirs["statistics"]}
-    assert len(expected) == 13
-    if theirs["statistics"]["consensus_value"] is None:  # theirs are false there, not missing
-        assert {expected.pop("consensus_is_median"), expected.pop("consensus_is_extreme")} == {False}
-    assert found.pop("value_std_per_round") == pytest.approx(expected.pop("value_std_per_round"))
-    assert {name: found.get(name) for name in expected} == pytest.approx(expected)

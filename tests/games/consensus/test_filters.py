@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.errors import UsageError
-from parley.games.consensus.filters import SCORE, filtered, reputation
+from parley.games.consensus.filters import SCORE, dropped, reputation
 from parley.games.consensus.game import ConsensusGame
 from parley.games.consensus.parameters import ConsensusParameters
 from parley.games.parameters import Group
@@ -22,7 +22,7 @@ from support.playthrough import by_hand, simulation_of
 from support.studies import StudyFactory, play_all
 
 ME, NAMES = "agent_1", [f"agent_{number}" for number in range(1, 12)]
-FILTERS: list[dict[str, int]] = [{"trim": 1}, {"median_of_rounds": 3}, {"reputation": 1}, {"scored": 1}]
+FILTERS: list[dict[str, int]] = [{"trim": 1}, {"reputation": 1}, {"scored": 1}]
 VALUES = st.lists(st.one_of(st.none(), st.integers(0, 20)), min_size=2, max_size=len(NAMES))
 HEARD = VALUES.map(lambda values: dict(zip(NAMES, values, strict=False)))
 ROUNDS = st.lists(HEARD, min_size=1, max_size=4)
@@ -32,11 +32,11 @@ def chosen(given_filter: Any) -> Any:
     return validated(ConsensusParameters, {"filter": given_filter}, "parameters").filter
 
 
-def heard(given_filter: Any, *rounds: dict[str, Any], scores: dict[str, int] | None = None) -> dict[str, Any]:
-    """Return what agent_1 hears otherwise; agents are called by their number in `rounds`."""
+def left_out(given_filter: Any, *rounds: dict[str, Any], scores: dict[str, int] | None = None) -> str:
+    """Return whom agent_1 does not hear; agents are called by their number in `rounds`."""
     named = [{f"agent_{number}": value for number, value in each.items()} for each in rounds]
-    found = filtered(chosen(given_filter), ME, named, {f"agent_{n}": s for n, s in (scores or {}).items()})
-    return {name.removeprefix("agent_"): value for name, value in found.items()}
+    found = dropped(chosen(given_filter), ME, named, {f"agent_{n}": s for n, s in (scores or {}).items()})
+    return " ".join(name.removeprefix("agent_") for name in found)
 
 
 # By hand
@@ -45,22 +45,13 @@ def heard(given_filter: Any, *rounds: dict[str, Any], scores: dict[str, int] | N
 @pytest.mark.promise("Each filter drops what its definition says, on games small enough to do by hand.")
 def test_trim_drops_the_extremes_beyond_ones_own_value() -> None:
     now = {"1": 10, "2": 3, "3": 5, "4": 12, "5": 40, "6": 41, "7": 10}
-    assert heard({"trim": 1}, now) == {"6": None, "2": None}
-    assert heard({"trim": 2}, now) == {"6": None, "5": None, "2": None, "3": None}
-    assert heard({"trim": 9}, now) == dict.fromkeys("65423")  # the equal one stays
-    assert heard({"trim": 1}, {"1": 50, "2": 3, "3": 50}) == {"2": None}  # nobody is above
-    assert heard({"trim": 1}, {"1": 5, "2": 9, "10": 9, "3": 5}) == {"10": None}  # of equals the last by number
-    assert heard({"trim": 1}, {"1": None, "2": 9, "3": 5}) == {}  # nothing to be beyond of
-    assert heard({"trim": 1}, {"1": 5, "2": None, "3": 5}) == {}
-
-
-def test_a_peer_is_heard_as_the_lower_median_of_its_last_values() -> None:
-    rounds = [{"1": 0, "2": 20, "3": 7}, {"1": 0, "2": 24, "3": None}, {"1": 9, "2": 50, "3": 7}]
-    assert heard({"median_of_rounds": 3}, *rounds) == {"2": 24}
-    assert heard({"median_of_rounds": 2}, *rounds) == {"2": 24}  # of two the lower one
-    assert heard({"median_of_rounds": 1}, *rounds) == {}
-    assert heard({"median_of_rounds": 3}, *rounds[:2]) == {"2": 20}  # who is silent now stays so
-    assert heard({"median_of_rounds": 2}, {"1": 0, "2": 4}, {"1": 0, "2": None}, {"1": 0, "2": 9}) == {"2": 4}
+    assert left_out({"trim": 1}, now) == "6 2"
+    assert left_out({"trim": 2}, now) == "6 5 2 3"
+    assert left_out({"trim": 9}, now) == "6 5 4 2 3"  # the equal one stays
+    assert left_out({"trim": 1}, {"1": 50, "2": 3, "3": 50}) == "2"  # nobody is above
+    assert left_out({"trim": 1}, {"1": 5, "2": 9, "10": 9, "3": 5}) == "10"  # of equals the last by number
+    assert left_out({"trim": 1}, {"1": None, "2": 9, "3": 5}) == ""  # nothing to be beyond of
+    assert left_out({"trim": 1}, {"1": 5, "2": None, "3": 5}) == ""
 
 
 def test_reputation_counts_distance_and_moves() -> None:
@@ -68,20 +59,20 @@ def test_reputation_counts_distance_and_moves() -> None:
     named = [{f"agent_{n}": v for n, v in each.items()} for each in rounds]
     # agent_3: |30 - 20| in round 1; 0 in round 2, in which it moved by 10 towards the others of round 1.
     assert [reputation(f"agent_{n}", named) for n in (2, 3, 4)] == [-5, 0, -20]
-    assert heard({"reputation": 1}, *rounds) == {"4": None}
-    assert heard({"reputation": 2}, *rounds) == {"4": None, "2": None}
-    assert heard({"reputation": 1}, rounds[0] | {"4": None}) == {"3": None}  # who is silent is not counted
+    assert left_out({"reputation": 1}, *rounds) == "4"
+    assert left_out({"reputation": 2}, *rounds) == "4 2"
+    assert left_out({"reputation": 1}, rounds[0] | {"4": None}) == "3"  # who is silent is not counted
     away = [{"1": 10, "2": 12, "3": 12}, {"1": 10, "2": 14, "3": 12}]
-    assert heard({"reputation": 1}, *away) == {"2": None}
+    assert left_out({"reputation": 1}, *away) == "2"
     same = {"1": 5, "2": 5, "3": 5}
-    assert heard({"reputation": 1}, same) == {"3": None}  # of equals the last by number
+    assert left_out({"reputation": 1}, same) == "3"  # of equals the last by number
 
 
 def test_the_worst_scores_are_dropped() -> None:
     now = {"1": 5, "2": 5, "3": 6, "4": 7}
-    assert heard({"scored": 1}, now, scores={"2": 0, "3": 5, "4": 10}) == {"2": None}
-    assert heard({"scored": 2}, now, scores={"2": 3, "3": 3, "4": 3}) == {"4": None, "3": None}
-    assert heard({"scored": 2}, now) == {}
+    assert left_out({"scored": 1}, now, scores={"2": 0, "3": 5, "4": 10}) == "2"
+    assert left_out({"scored": 2}, now, scores={"2": 3, "3": 3, "4": 3}) == "4 3"
+    assert left_out({"scored": 2}, now) == ""
 
 
 # Whatever is said
@@ -93,23 +84,17 @@ def test_a_filter_never_drops_its_own_nor_too_many(
     rounds: list[dict[str, Any]], number: int, scores: dict[str, int]
 ) -> None:
     now = rounds[-1]
-    assert filtered(chosen("none"), ME, rounds, scores) == {}
-    for kind in ("trim", "median_of_rounds", "reputation", "scored"):
-        found = filtered(chosen({kind: number}), ME, rounds, scores)
+    assert dropped(chosen("none"), ME, rounds, scores) == []
+    for kind in ("trim", "reputation", "scored"):
+        found = dropped(chosen({kind: number}), ME, rounds, scores)
         assert ME not in found
         assert all(now[name] is not None for name in found)
-        if kind == "median_of_rounds":
-            assert all(value in [each.get(name) for each in rounds] for name, value in found.items())
+        if kind != "trim" or now[ME] is None:
+            assert len(found) <= number
             continue
-        assert set(found.values()) <= {None}
-        above, below = (
-            ([n for n in found if now[n] > now[ME]], [n for n in found if now[n] < now[ME]])
-            if (kind == "trim" and now[ME] is not None)
-            else (list(found), [])
-        )
-        assert max(len(above), len(below)) <= number
-        if kind == "trim":
-            assert len(above) + len(below) == len(found)
+        assert all(now[name] != now[ME] for name in found)
+        assert sum(now[name] > now[ME] for name in found) <= number
+        assert sum(now[name] < now[ME] for name in found) <= number
 
 
 # In a game
@@ -136,7 +121,7 @@ def with_outlier(play: Play) -> str:
 @pytest.mark.promise(
     "What a filter drops is in no prompt and no view of that agent, at once and later; Byzantine agents hear all."
 )
-@pytest.mark.parametrize("given_filter", FILTERS[:1] + FILTERS[2:])
+@pytest.mark.parametrize("given_filter", FILTERS)
 @pytest.mark.parametrize("rules", ["paper", "published_code"])
 def test_what_is_dropped_is_not_heard_and_kept_in_the_trace(given_filter: dict[str, int], rules: str) -> None:
     liar = with_outlier(game_of({}))
@@ -164,7 +149,7 @@ def test_who_is_silent_filters_by_the_value_that_it_holds() -> None:
     assert list(play.outcome.trace[0]["filtered"]["agent_2"]) == ["agent_3", "agent_1"]
 
 
-@pytest.mark.parametrize("given_filter", FILTERS[2:])
+@pytest.mark.parametrize("given_filter", FILTERS[1:])
 def test_the_distance_is_from_the_others_and_from_ones_own_value(given_filter: dict[str, int]) -> None:
     liar = with_outlier(game_of({}))
     play = game_of({"1 propose": [0 if name == liar else 40 for name in NAMES[:4]]}, filter=given_filter, max_rounds=1)
@@ -214,17 +199,14 @@ def test_who_heard_nobody_is_asked_for_no_scores() -> None:
 @pytest.mark.promise("A filter is an axis with short labels; a study without one keeps its identity.")
 def test_a_filter_is_an_axis_and_none_is_left_out_of_identities(study_factory: StudyFactory) -> None:
     study = study_factory({"vary": {"filter": ["none", *FILTERS]}})
-    labels = ["none", "trim-1", "median_of_rounds-3", "reputation-1", "scored-1"]
+    labels = ["none", "trim-1", "reputation-1", "scored-1"]
     assert [condition.axes["filter"] for condition in study.conditions] == labels
     unfiltered = study_factory({}).conditions[0]
     assert study.conditions[0].identity == unfiltered.identity
-    assert not unfiltered.parameters.model_dump().keys() & {"filter", "filter_told", "score"}
+    assert not unfiltered.parameters.model_dump().keys() & {"filter", "score"}
     assert len({condition.identity for condition in study.conditions}) == len(labels)
     parameters = study.conditions[1].parameters
     assert ConsensusParameters.model_validate(parameters.model_dump(mode="json")) == parameters
-    told = study_factory({"model": "tiny", "vary": {"filter": [{"trim": 1}], "filter_told": [False, True]}})
-    digests = [set(condition.prompt_digests) for condition in told.conditions]
-    assert digests[1] - digests[0] == {"honest_filter"}
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
@@ -255,11 +237,10 @@ def test_a_filtered_game_replays_and_the_explorer_has_what_was_dropped(
     [path] = play_all(study)
     assert replay(path).difference is None
     [game] = data_of(study)
-    dropped = {
+    unheard = {
         (name, entry["round"]): of for entry in read_trace(path) for name, of in entry.get("filtered", {}).items()
     }
-    assert dropped
-    assert set(game["unheard"]) == set(dropped)
-    for place, pairs in game["unheard"].items():
-        assert [said.partition(":")[0] for said, _ in pairs] == list(dropped[place])
-        assert [heard_as for _, heard_as in pairs] == ["" if v is None else str(v) for v in dropped[place].values()]
+    assert unheard
+    assert set(game["unheard"]) == set(unheard)
+    for place, said in game["unheard"].items():
+        assert [each.partition(":")[0] for each in said] == list(unheard[place])

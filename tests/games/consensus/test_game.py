@@ -187,7 +187,7 @@ def test_impossible_parameters_are_refused() -> None:
 MISTAKES: list[tuple[dict[str, Any], tuple[str, ...]]] = [
     ({"task": "Agree."}, ("task has no effect with protocol: paper; remove one of the two",)),
     ({"protocol": "swarms", "task": "two\nlines"}, ("task", "one line")),
-    ({"protocol": "swarms", "history_rounds": 0}, ("early_vote", "history_rounds >= 1")),
+    ({"protocol": "swarms", "history_rounds": 0}, ("early_vote", "add history_rounds")),
     ({"protocol": "swarms", "rules": "published_code"}, ("rules has no effect with protocol: swarms",)),
     ({"rules": "published_code", "equivocation": True}, ("equivocation has no effect with rules: published_code",)),
 ]

@@ -9,14 +9,11 @@ from hypothesis import strategies as st
 from parley.analysis.tables import read_table
 from parley.games.consensus.game import ConsensusGame
 from parley.games.consensus.parameters import Goal, Value, in_hull
-from parley.games.prompts import text_of
-from parley.games.registry import GAMES
 from parley.study import Study
 from parley.study.prompt_sent import asked
 from support.playing import new_consensus
 from support.studies import StudyFactory, summarized
 
-GAME = GAMES["consensus"]
 HELD = st.lists(st.one_of(st.integers(0, 9), st.floats(0, 9)), min_size=1, max_size=8)
 
 
@@ -50,9 +47,6 @@ def test_who_keeps_its_value_agrees_within_the_range_alone(study_factory: StudyF
         assert set(rows["outcome"]) == {outcome}
         assert turns["value"].dtype == "float64"
         assert (turns["value"] % 1 > 0).any()
-        measures = read_table(study.name, "measures")
-        assert set(measures["within"]) == {within > 0}
-        assert set(measures["in_hull_round"]) == {1}
 
 
 def _lines(game: ConsensusGame) -> set[str]:
@@ -76,12 +70,3 @@ def test_prompts_say_what_is_played(parameters: dict[str, Any], gone: int, said:
     told = [line for line in paper - found if "Your" not in line and "Reasoning" not in line]  # values are others
     assert len(told) == gone if reply_format == "json" else told or not gone
     assert not any("integer" in line for line in found) or parameters.get("values") != "real"
-
-
-@pytest.mark.promise("The four framings are equal but for the one sentence that frames the game.")
-@pytest.mark.parametrize("phase", ["propose", "vote", "turn"])
-def test_framings_differ_in_one_sentence(phase: str) -> None:
-    framings = ("neutral", "adversary", "cooperative", "competitive")
-    texts = [text_of(GAME.prompts.variants[name][f"honest_{phase}_system"]).splitlines() for name in framings]
-    for other in texts[1:]:
-        assert sum(a != b for a, b in zip(texts[0], other, strict=True)) == 1

@@ -104,12 +104,8 @@ def test_who_starts_without_a_value_draws_it_and_random_draws_anew_each_time() -
     assert set(values) == {-2, -1, 0, 1, 2}
 
 
-# Labels, identity, studies
-
-
 MISTAKES: list[tuple[Any, tuple[str, ...]]] = [
     ("crash", ("crash: round: missing",)),
-    ({"name": "equivocate", "low": 4, "high": 4}, ("low and high are both 4",)),
     ("equivocate", ("equivocate", "equivocation: true")),
 ]
 

@@ -1,16 +1,12 @@
 """Language models with a strategy: what they are told, and their identity. docs/playthroughs shows whole prompts."""
 
 import json
-from functools import partial
 from typing import Any
 
 import pytest
 
 from parley.games.consensus.policies import POLICIES, TEXTS, Strategies
 from parley.policies.kinds import ChosenPolicy
-from support.studies import StudyFactory, refused
-
-SOME: dict[str, Any] = {"name": "llm_strategies", "strategies": "stall", "model": "tiny"}
 
 
 def told(chosen: Any, **given: Any) -> ChosenPolicy:
@@ -32,16 +28,3 @@ def test_the_label_and_the_identity_follow_strategies_and_parameters(monkeypatch
     before = told("stall").identity()
     monkeypatch.setitem(TEXTS, "stall", "another text")
     assert told("stall").identity() != before
-
-
-MISTAKES: list[tuple[dict[str, Any], tuple[str, ...]]] = [
-    ({"value": 7}, ("value", "add anchor")),
-    ({"strategies": "anchor", "value": 77}, ("value: 77", "0 to 50")),
-]
-
-
-def test_a_study_with_wrong_strategies_is_refused_in_one_line(study_factory: StudyFactory) -> None:
-    for change, parts in MISTAKES:
-        grid = {"honest": 3, "b": 1, "byzantine": {**SOME, **change}}
-        start = r"small\.yaml: grids\[0\](\.byzantine|: byzantine)?: llm_strategies: "
-        refused(partial(study_factory, grid), start, *parts)

@@ -15,7 +15,6 @@ from parley.games.consensus.game import ConsensusGame, ConsensusParameters
 from parley.games.consensus.prompts import FOLDER
 from parley.policies import Ask, Reply
 from support.playing import drive, groups
-from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("With all leaks, the Swarms variant is the published loop.")
 
@@ -175,13 +174,3 @@ def test_names_give_roles_away_only_with_the_leak() -> None:
         tuple(f"agent_{k}" for k in range(1, 5))
     }
     assert {[agent.honest for agent in game.agents].index(False) for game in neutral} == {0, 1, 2, 3}
-
-
-# Studies
-
-
-def test_the_order_of_leaks_changes_nothing(study_factory: StudyFactory) -> None:
-    written = (list(ALL), list(reversed(ALL)))
-    one, two = (study_factory({"vary": {"leaks": [leaks]}}, parameters=SWARMS).conditions[0] for leaks in written)
-    assert one.axes["leaks"] == "early_vote+missing_value+names"
-    assert one.identity == two.identity

@@ -12,7 +12,7 @@ import pytest
 from parley.analysis.tables import read_table
 from parley.games.deliberation.decisions import decisions, effect_of_talking
 from parley.games.deliberation.talking import Martingale
-from support.studies import StudyFactory, summarized
+from support.studies import OWN_POLICIES, StudyFactory, bring, summarized
 
 
 def trace_of(*turns: str, session: int = 0, most: int = 9, stops: bool = False) -> list[Any]:
@@ -97,7 +97,7 @@ def test_what_talking_changed_by_hand() -> None:
     assert effect_of_talking("r", names, trace_of("aab", "rrr"))["corrected_after_hearing"] == 0
 
 
-def played(make: StudyFactory, model: dict[str, Any], n: int, seeds: int, turns: int = 2) -> dict[str, pd.DataFrame]:
+def played(make: StudyFactory, model: Any, n: int, seeds: int, turns: int = 2) -> dict[str, pd.DataFrame]:
     parameters = {"turns": turns, "stop_when_unanimous": False}
     study = make(
         {"model": model, "n": n, "prompt": "improve"}, game="deliberation", parameters=parameters, seeds=seeds
@@ -126,7 +126,8 @@ def test_the_jury_theorem(study_factory: StudyFactory) -> None:
 
 @pytest.mark.promise("Among agents that copy each other (an urn) no rule and no turn finds a gain (placebo).")
 def test_an_urn_is_a_martingale(study_factory: StudyFactory) -> None:
-    tables = played(study_factory, {"name": "urn", "accuracy": 0.6}, 3, 60)
+    bring(OWN_POLICIES)
+    tables = played(study_factory, "own_policies:Urn", 3, 60)
     assert (tables["martingale"]["low"] < 0).all()
     assert (tables["martingale"]["high"] > 0).all()
     assert set(tables["martingale"]["state"]) == {"any", "minority", "majority"}
@@ -135,7 +136,7 @@ def test_an_urn_is_a_martingale(study_factory: StudyFactory) -> None:
 
 @pytest.mark.promise("The test of a martingale rejects an urn, which is one, as often as it says (null).")
 def test_an_urn_is_rejected_as_often_as_the_level_says(study_factory: StudyFactory) -> None:
-    study = study_factory({"model": "urn", "n": 3, "prompt": "improve"}, game="deliberation")
+    study = study_factory({"model": "solver", "n": 3, "prompt": "improve"}, game="deliberation")
     name, random, studies, seeds = study.conditions[0].name, np.random.default_rng(5), 200, 150
     rejected = {"minority": 0, "majority": 0, "any": 0}
     for _ in range(studies):

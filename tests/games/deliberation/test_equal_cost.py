@@ -19,7 +19,7 @@ from parley.policies.kinds import ScriptedPolicy
 from parley.report.overview import talking_sentences
 from parley.study import Study
 from support.answering import record_with_model
-from support.studies import MODELS, StudyFactory, summarized
+from support.studies import MODELS, OWN_POLICIES, StudyFactory, bring, summarized
 
 ARMS: list[Any] = ["independent", "self_correction", "placebo"]
 
@@ -99,8 +99,9 @@ def test_a_gain_is_of_talking_alone(study_factory: StudyFactory) -> None:
 
 
 @pytest.mark.promise("A placebo shows nothing for agents that copy what they hear, or listen to nobody.")
-@pytest.mark.parametrize("model", [{"name": "urn", "accuracy": 0.5}, solver(0.5), solver(0.5, conformity=1.0)])
+@pytest.mark.parametrize("model", ["own_policies:Urn", solver(0.5), solver(0.5, conformity=1.0)])
 def test_a_placebo_shows_nothing(model: Any, study_factory: StudyFactory) -> None:
+    bring(OWN_POLICIES)
     study = talking(study_factory, model, 15, compare_with=["placebo"])
     rows = played(study)
     placebo = read_table(study.name, "simulations").query("arm == 'placebo'")

@@ -8,7 +8,6 @@ import pytest
 
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
-from parley.errors import UsageError
 from parley.games.problems.problem import letters
 from parley.games.problems.sources import HiddenProfiles, JsonLines
 from parley.play.replay import replay
@@ -33,7 +32,7 @@ def first_asked(study: Study) -> dict[str, str]:
 @pytest.mark.promise("Of the twenty hidden profiles each fact rules out one choice, and only all of them leave one.")
 def test_each_fact_of_ours_rules_out_the_choice_that_stands_in_its_place() -> None:
     """Whether it does is for eyes; that each rules out another one, and none the right one, is for this test."""
-    problems = HiddenProfiles(kind="hidden_profiles", shuffle=False).stored().problems
+    problems = HiddenProfiles(kind="hidden_profiles", shuffle=False)._stored()
     assert len({problem.question for problem in problems}) == 20
     for problem in problems:
         assert len(problem.options) == len(problem.facts) + 1 == 5
@@ -96,10 +95,3 @@ def test_facts_of_ones_own(study_factory: StudyFactory) -> None:
     del row["facts"]
     Path("own.jsonl").write_text(json.dumps(row), encoding="utf-8")
     assert JsonLines(kind="jsonl", path="own.jsonl").problems_sha256() != other
-
-
-def test_what_cannot_be_is_refused_before_a_game(study_factory: StudyFactory) -> None:
-    with pytest.raises(UsageError, match="facts: all: arithmetic has problems without facts; use problems: "):
-        study_of(study_factory, problems="arithmetic", facts="all")
-    with pytest.raises(UsageError, match="hidden_profiles: come with Parley; remove path, or write kind: jsonl"):
-        study_of(study_factory, problems={"kind": "hidden_profiles", "path": "x"})

@@ -35,16 +35,10 @@ CANNOT_BE_PLAYED: list[tuple[dict[str, Any], list[Group], str]] = [
     ({"panel_size": 4}, agents(3), "panel_size: 4"),
     ({"panel_size": 3, "redeliberations": 1}, agents(3), "redeliberations: 1: 1 panels of 3"),
     ({"panel_size": 1, "redeliberations": 2}, agents(2, 4), "redeliberations: 2: 2 panels of 1"),
-    ({"fewest_honest": 3}, agents(2, 2), "fewest_honest: 3: a panel has 2"),
-    ({"reading": "strict", "problems": "wason"}, agents(3), "reading: strict"),
 ]
 OUT_OF_RANGE: list[dict[str, Any]] = [
     {"hears": "nobody", "problems": "policies"},
     {"redeliberations": 1},
-    {"order": "in_turn", "hears": "nobody"},
-    {"peer_record": "drawn", "hears": "nobody"},
-    {"peer_record": "real", "problems": "policies"},
-    {"reliability": 0.5, "peer_record": "drawn"},
     {"talk": 2, "turns": 0},
     {"talk": 2, "turns": 2},
 ]
@@ -131,7 +125,7 @@ def test_a_placebo_is_of_another_problem(problems: Any) -> None:
         first, *later = asks_of(game)
         assert [ask.phase for ask in first] == ["another_problem"] * 3
         assert all(ask.view.problem == game.another for ask in first)
-        assert {ask.view.target for ask in first if ask.role == "byzantine"} <= {*game._other_targets.values()}
+        assert {ask.view.target for ask in first if ask.role == "byzantine"} == {game._other_target}
         for ask in [ask for asks in later for ask in asks]:
             assert (ask.view.problem, ask.view.heard) == (game.problem, {})
             assert game.problem.question in ask.user

@@ -73,13 +73,9 @@ def test_its_file(file: Path) -> None:
     file.write_text(json.dumps([task(0, correct_answer="by air")]), encoding="utf-8")
     with pytest.raises(UsageError, match=r"bench.json: task 1: .*answer"):
         HiddenBench(path=str(file)).check()
-    for tasks, said in (
-        ([task(0), task(0)], "task 2: id: 0 is that of another"),
-        ([task(0, possible_answers=["A", "B"], correct_answer="A")], "task 1: possible_answers: 'A'"),
-    ):
-        file.write_text(json.dumps(tasks), encoding="utf-8")
-        with pytest.raises(UsageError, match=said):
-            HiddenBench(path=str(file)).check()
+    file.write_text(json.dumps([task(0, possible_answers=["A", "B"], correct_answer="A")]), encoding="utf-8")
+    with pytest.raises(UsageError, match="task 1: possible_answers: 'A'"):
+        HiddenBench(path=str(file)).check()
     file.write_text('{"id": 1}', encoding="utf-8")
     with pytest.raises(UsageError, match=r"bench.json: not HiddenBench's list of tasks"):
         HiddenBench(path=str(file)).check()

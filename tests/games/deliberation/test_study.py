@@ -66,7 +66,7 @@ def test_a_placebo_replays_with_the_problem_that_its_record_has(tmp_path: Path, 
     assert {replay(record).difference for record in records} == {None}
     alone = {**gsm8k(questions(tmp_path, range(1))), "hears": "another_problem"}
     study = study_factory(SOLVERS, game="deliberation", parameters=alone)
-    with pytest.raises(UsageError, match="no 2 different problems"):
+    with pytest.raises(UsageError, match="no two different problems"):
         play_all(study)
 
 
@@ -100,4 +100,4 @@ def test_the_paper_s_study_has_its_agents_turns_and_problems() -> None:
     assert (axes["n"], axes["turns"], axes["b"]) == ({3, 4, 5}, {2, 3}, {0, 1})
     assert axes["problems"] == {"arithmetic", "gsm8k-test", "delidata", "policies"}
     with pytest.raises(UsageError, match=r"data/\w+: no such file or folder"):
-        require_means(study, {str(simulation.record(study.name)) for simulation in study.simulations()}, here=False)
+        require_means(study, {str(simulation.record(study.name)) for simulation in study.simulations()})

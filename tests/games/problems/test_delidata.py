@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from parley.errors import UsageError
-from parley.games.problems.data_sets import ProblemSet, delidata_files, load_delidata
+from parley.games.problems.data_sets import load_delidata
 
 HEADER = (
     "group_id\tmessage_id\tmessage_type\torigin\toriginal_text\tclean_text\tannotation_type\tannotation_target\t"
@@ -27,12 +27,8 @@ def folder(path: Path, **files: str) -> Path:
     return path
 
 
-def load(path: Path) -> ProblemSet:
-    return load_delidata(delidata_files(path))
-
-
 def test_the_cards_of_the_initial_row_make_the_problem_of_a_group(tmp_path: Path) -> None:
-    found = load(
+    found = load_delidata(
         folder(tmp_path, b=HEADER + initial("b", "Cat,SYSTEM,Kiwi&&E,4,12,K"), a=HEADER + initial("a") + message("a"))
     )
     assert [(problem.id, problem.answer, problem.options) for problem in found.problems] == [
@@ -44,21 +40,19 @@ def test_the_cards_of_the_initial_row_make_the_problem_of_a_group(tmp_path: Path
 def test_a_file_of_something_else_is_passed_over(tmp_path: Path) -> None:
     files = folder(tmp_path, a=HEADER + initial("a"), other="name\tage\nCat\t7\n")
     (files / "picture").write_bytes(b"\xff\xd8")
-    assert [problem.id for problem in load(files).problems] == ["a"]
+    assert [problem.id for problem in load_delidata(files).problems] == ["a"]
 
 
 @pytest.mark.parametrize(
     ("rows", "named"),
     [
-        (message("a"), "has no INITIAL row"),
         (initial("a", "2,7,V,A"), "the options must be at least two"),
         (initial("a", "Cat&&2,4,V,K"), "not in normal form: ''"),
-        (initial("a", f"Cat&&{','.join(map(str, range(11)))}"), "more than 10 cards"),
-        (initial("good"), "the group good is repeated"),
+        (initial("a", f"Cat&&{','.join(map(str, range(11)))}"), "at most 10"),
     ],
 )
 def test_a_group_without_a_problem_is_named(tmp_path: Path, rows: str, named: str) -> None:
     found = folder(tmp_path, good=HEADER + initial("good"), wrong=HEADER + rows)
     with pytest.raises(UsageError, match=named) as error:
-        load(found)
+        load_delidata(found)
     assert str(error.value).startswith(f"{tmp_path / 'wrong'}: ")

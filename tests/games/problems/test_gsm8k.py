@@ -1,15 +1,13 @@
-"""GSM8K: its lines and its parquet files, rows that are no problem, and files that are something else."""
+"""GSM8K: its lines, rows that are no problem, and files that are something else."""
 
 import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from parley.errors import UsageError
-from parley.games.problems.data_sets import ProblemSet, gsm8k_files, load_gsm8k
+from parley.games.problems.data_sets import ProblemSet, load_gsm8k
 
 pytestmark = pytest.mark.promise("GSM8K is read exactly; a row that is no problem is named.")
 
@@ -26,18 +24,14 @@ def lines(rows: list[Any]) -> str:
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
-def load(path: Path, split: str = "test") -> ProblemSet:
-    return load_gsm8k(gsm8k_files(path, split), split)
-
-
 def loaded_text(folder: Path, content: str) -> ProblemSet:
     (folder / "test.jsonl").write_bytes(content.encode())
-    return load(folder)
+    return load_gsm8k(folder / "test.jsonl", "test")
 
 
-def refused(path: Path, split: str = "test") -> str:
+def refused(path: Path) -> str:
     with pytest.raises(UsageError) as error:
-        load(path, split)
+        load_gsm8k(path, "test")
     message = str(error.value)
     assert all(line.startswith(f"{path}") for line in message.splitlines())
     return message
@@ -50,16 +44,10 @@ def test_answers_are_read_exactly_and_annotations_are_not_shown(tmp_path: Path) 
     assert [problem.id for problem in problems][:2] == ["gsm8k-test-1", "gsm8k-test-2"]
 
 
-def test_parquet_of_the_hub_is_the_same_set_as_lines(tmp_path: Path) -> None:
-    hub = tmp_path / "hub" / "main"
-    hub.mkdir(parents=True)
-    for part, rows in enumerate((ROWS[:2], ROWS[2:])):
-        pq.write_table(pa.Table.from_pylist(rows), hub / f"test-0000{part}-of-00002.parquet")
+def test_the_form_of_a_file_makes_no_difference(tmp_path: Path) -> None:
     formatted = "\ufeff" + lines(ROWS).replace('", "', '" ,  "').replace("\n", "\r\n\n")
     expected = loaded_text(tmp_path, lines(ROWS))
-    for found in (load(tmp_path / "hub"), load(hub), loaded_text(tmp_path, formatted)):
-        assert found.problems == expected.problems
-        assert found.sha256 == expected.sha256
+    assert loaded_text(tmp_path, formatted).sha256 == expected.sha256
 
 
 NO_PROBLEMS: list[tuple[Any, str]] = [
@@ -79,10 +67,6 @@ def test_a_row_that_is_no_problem_is_named(tmp_path: Path) -> None:
 
 
 SOMETHING_ELSE = [(b"\xff\xfe\x00\x01", "not UTF-8 text"), (b'{"question": "How', "line 1: no JSON")]
-OTHER_COLUMNS: list[tuple[dict[str, Any], str]] = [
-    ({"question": ["a"], "text": ["b"]}, "row 1: answer: missing"),
-    ({"question": ["a"], "answer": [7]}, "row 1: answer: 7"),
-]
 
 
 def test_a_file_that_is_something_else_is_refused(tmp_path: Path) -> None:
@@ -90,22 +74,3 @@ def test_a_file_that_is_something_else_is_refused(tmp_path: Path) -> None:
     for content, named in SOMETHING_ELSE:
         path.write_bytes(content)
         assert named in refused(path), content
-
-
-def test_missing_files_are_named(tmp_path: Path) -> None:
-    assert "no train.jsonl and no train-*.parquet is there" in refused(tmp_path, "train")
-    path = tmp_path / "train.jsonl"
-    path.write_text(lines(ROWS))
-    assert load(path, "train").problems[0].id == "gsm8k-train-1"
-
-
-def test_a_cut_parquet_file_and_one_of_other_columns_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "test-00000-of-00001.parquet"
-    pq.write_table(pa.Table.from_pylist(ROWS), path)
-    whole = path.read_bytes()
-    for length in (0, 3, 100, -10, -1):
-        path.write_bytes(whole[:length])
-        assert "or a cut one" in refused(path), length
-    for table, named in OTHER_COLUMNS:
-        pq.write_table(pa.table(table), path)
-        assert named in refused(path), table

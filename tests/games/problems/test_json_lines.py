@@ -70,7 +70,8 @@ def test_what_is_no_problem_is_named_by_its_line(tmp_path: Path) -> None:
     assert source(tmp_path, good).problem(5).answer == "2"
     for row, answers, said in (
         ("{", "number", "line 2: no JSON"),
-        ({"question": "1?"}, "number", "line 2: answer: missing"),
+        ({"question": "1?"}, "number", "line 2: numbers, cards and choices need an answer"),
+        ({"question": "1?", "choices": ["A fee"]}, "policies", "line 2: the options must be at least two"),
         (
             {"question": "1?", "answer": "one or two"},
             "number",
@@ -92,4 +93,4 @@ def test_what_is_no_problem_is_named_by_its_line(tmp_path: Path) -> None:
     ):
         first = good if answers == "number" else {**good, "choices": ["1", "2"]}
         with pytest.raises(UsageError, match=said):
-            source(tmp_path, first, row, answers=answers).stored()
+            source(tmp_path, first, row, answers=answers).check()

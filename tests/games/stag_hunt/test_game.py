@@ -31,8 +31,8 @@ OUT_OF_RANGE: list[tuple[dict[str, Any], str]] = [
     ({"archetype_threshold": "2/5"}, "archetype_threshold"),
     ({"cooperative_words": ["two words"]}, "not one word"),
     ({"cooperative_words": ["stag", "Hare"]}, "promises no stag"),
-    ({"cheap_talk": False, "nudge": True}, "nudge is about words"),
-    ({**PAPER, "cheap_talk": False, "links_told": True}, "set links_told: false"),
+    ({"nudge": True}, "nudge: needs rules: published"),
+    *(({**PAPER, "cheap_talk": False, name: True}, "about words") for name in ("links_told", "nudge")),
     ({**PAPER, "reply_format": "text"}, "reply_format: json"),
 ]
 
@@ -62,7 +62,7 @@ def test_rules_and_switches_are_part_of_the_identity_only_where_they_are_set(stu
 
     same = {identity(), identity(rules="parley"), identity(count_told=True, hides="words+actions")}
     assert len(same) == 1
-    assert len({*same, identity(**PAPER), identity(nudge=True)}) == 3
+    assert len({*same, identity(**PAPER), identity(**PAPER, nudge=True)}) == 3
 
 
 def test_conditions_of_a_seed_are_paired() -> None:

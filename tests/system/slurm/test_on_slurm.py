@@ -14,9 +14,7 @@ from typing import Any
 import pytest
 
 from parley import paths
-from parley.play.spending import Spending
 from parley.workflow.slurm import listed_jobs
-from support.answering import KEY, SERVED, VARIABLE, service
 from support.cluster import (
     COMMAND,
     HERE,
@@ -167,29 +165,3 @@ def test_ctrl_c_cancels_the_jobs_and_says_how_to_go_on(folder: Path) -> None:
     assert output().splitlines()[-1].startswith("stopped; what was answered is in the journals")
     assert "Traceback" not in output()
     wait_until(lambda: not running(), pause=0.2)
-
-
-def test_all_games_of_a_service_are_one_job_that_keeps_its_limits_and_the_budget(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(VARIABLE, KEY)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    with service() as server:
-        server.seconds = 0.3
-        source = {"url": server.url, "served": SERVED, "key_variable": VARIABLE}
-        entry = {"source": source, "limits": {"concurrent": 4}}
-        grid = {"model": "tiny", "n": 4, "prompt": "may_exist"}
-        content = {"seeds": 4, "shard_size": 2, "parameters": {"max_rounds": 6}}
-        # There is room for a few requests: each can use some 3,000 tokens, and uses 107.
-        study = write(grid, models={"tiny": entry}, budget={"tokens": 3500}, **content)
-        controller = start("--retries", "0", *PLAY)
-        assert controller.wait(timeout=240) == 1, output()
-        assert "the budget of study is spent: " in output()
-        assert Spending(study).count().total == 107 * len(server.bodies) <= 3500
-
-        study = write(grid, models={"tiny": entry}, **content)
-        finish(start(*PLAY))
-        assert all(record.exists() for record in records_of(study))
-        assert len(submitted_jobs()) == 2
-        assert max(server.most) == 4
-        assert Spending(study).count().total == 107 * len(server.bodies)

@@ -177,16 +177,6 @@ def test_a_failed_simulation_stops_no_other_and_the_report_is_of_those_that_were
     assert not paths.marks("small", "shards").exists()
 
 
-@pytest.mark.usefixtures("played")
-@pytest.mark.rare
-def test_the_report_of_snakemake_holds_tables_and_figures() -> None:
-    made = snakemake("--config", "study=small.yaml", "--report", "all.html", cores=[])
-    assert made.returncode == 0, made.stderr
-    page = Path("all.html").read_text()
-    for name in ("outcome_rates.svg", "trajectories.svg", "conditions.csv", "simulations.csv", "Wilson"):
-        assert name in page
-
-
 def test_a_record_that_is_there_is_not_played_with_its_shard(folder: Path) -> None:
     grid = {"model": "smollm2-135m", "n": 3, "prompt": "may_exist"}
     study = write(folder, seeds=4, shard_size=8, grids=[grid])

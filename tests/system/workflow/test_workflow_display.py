@@ -44,13 +44,13 @@ def test_a_run_in_a_terminal_is_drawn_and_ends_clean(folder: Path) -> None:
     assert "Select jobs" not in shown
     last = shown[shown.rfind("small: ") :]
     assert "4 of 4 simulations" in last
-    assert re.search(r"✓ tables \d+ s   ✓ figures \d+ s   ✓ report \d+ s", last)
+    assert "✓ tables   ✓ figures   ✓ report" in last
     for line in shown.split("\n"):
         if "simulations" in line:
             assert len(line) <= 80
 
 
-def test_a_run_in_a_pipe_has_a_line_per_stage_and_a_watch_from_elsewhere_ends_with_it(folder: Path) -> None:
+def test_a_run_in_a_pipe_has_lines_and_a_watch_from_elsewhere_ends_with_it(folder: Path) -> None:
     question = {"name": "size", "outcome": "valid_consensus", "compare": "n", "smallest": 0.5}
     write(folder, grids=[SMALL], questions=[question])
     watching = subprocess.Popen(STATUS, stdout=subprocess.PIPE, text=True)
@@ -60,8 +60,6 @@ def test_a_run_in_a_pipe_has_a_line_per_stage_and_a_watch_from_elsewhere_ends_wi
     assert result.returncode == 0, result.stderr
     lines = result.stderr.splitlines()
     assert "\x1b" not in result.stderr
-    for stage in ("playing", "tables", "figures", "report", "view"):
-        assert any(re.fullmatch(rf"small: {stage} done( in \d+ s)?", line) for line in lines), result.stderr
     assert lines[-3].startswith("small: 4 of 4 simulations")
     assert "valid consensus is as often with 4 agents as with 3" in lines[-2]
     assert lines[-1] == "Report: results/small/report/report.html"
@@ -69,37 +67,16 @@ def test_a_run_in_a_pipe_has_a_line_per_stage_and_a_watch_from_elsewhere_ends_wi
     assert snakemake(*RUN).stderr.splitlines()[-2:] == lines[-2:]  # also where nothing is to do
     out, _ = watching.communicate(timeout=60)
     assert watching.returncode == 0
-    assert re.search(r"^small: report done", out, flags=re.M)
     assert out.splitlines()[-1].startswith("small: 4 of 4 simulations")
 
 
 def test_ctrl_c_leaves_the_terminal_clean(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    refusing(patience=600)
+    source = {"url": "http://127.0.0.1:9/v1", "served": SERVED}  # nobody listens there
+    Path("models.yaml").write_text(yaml.safe_dump({"models": {"theirs": {"source": source}}}))
+    grid = {"model": "theirs", "n": 3, "prompt": "may_exist"}
+    Path("small.yaml").write_text(yaml.safe_dump({"game": "consensus", "seeds": 1, "grids": [grid]}))
     status, written = in_terminal([*SNAKEMAKE, *PROFILE, *CORES, *RUN], interrupt_at="cannot be reached")
     assert status == 1, written
     assert clean(written)
     assert "Traceback" not in written
-
-
-def refusing(patience: int) -> None:
-    """Write a study whose service refuses every connection."""
-    source = {"url": "http://127.0.0.1:9/v1", "served": SERVED}
-    entry = {"source": source, "limits": {"patience_seconds": patience}}
-    Path("models.yaml").write_text(yaml.safe_dump({"models": {"theirs": entry}}))
-    grid = {"model": "theirs", "n": 3, "prompt": "may_exist"}
-    Path("small.yaml").write_text(yaml.safe_dump({"game": "consensus", "seeds": 1, "grids": [grid]}))
-
-
-def test_a_service_that_refuses_connections_is_told_while_it_does(
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    refusing(patience=6)
-    result = snakemake(*RUN)
-    assert result.returncode == 1
-    lines = result.stderr.splitlines()
-    told = next(i for i, line in enumerate(lines) if "small: warning: 1 simulation" in line)
-    assert "the service for theirs cannot be reached at http://127.0.0.1:9/v1" in lines[told]
-    assert told < next(i for i, line in enumerate(lines) if line.startswith("simulate_shard failed"))

@@ -95,11 +95,3 @@ def test_the_ledger_is_a_stage_of_its_own_that_follows_its_settings() -> None:
     write(seeds=3)
     counts = planned()
     assert (counts["simulate_shard"], counts["ledger"]) == (1, 1)
-
-
-@pytest.mark.usefixtures("folder")
-def test_a_game_that_keeps_no_ledger_has_no_such_stage() -> None:
-    write(game="consensus")
-    counts = planned()
-    assert counts["summarize"] == 1
-    assert "ledger" not in counts

@@ -95,17 +95,6 @@ def test_a_service_that_is_down_for_longer_than_patience_costs_no_reply(server: 
     assert read_summary(record).telemetry["calls"] == 3 + len(server.bodies)
 
 
-def test_more_simulations_play_at_once_than_there_are_cores(server: StandInService) -> None:
-    limits = {"concurrent": 12}
-    study = write_served(server, limits=limits, seeds=8, grids=[{"model": "theirs", "n": 3, "prompt": "may_exist"}])
-    server.seconds = 0.5  # so that replies are not over before the next request comes
-    result = snakemake(*RUN, "--until", "simulate_shard", cores=["--cores", "1"])
-    assert result.returncode == 0, result.stderr
-    assert all(simulation.record("small").exists() for simulation in study.simulations())
-    assert max(server.most) == 12  # four simulations of three agents, as the limit says
-    assert not list(paths.journals("small").rglob("*.jsonl"))
-
-
 def test_a_service_that_is_gone_is_waited_for_once_and_not_by_each_simulation(server: StandInService) -> None:
     alone = [{"model": "theirs", "n": 3, "prompt": "may_exist"}]
     study = write_served(server, {"concurrent": 3, "patience_seconds": 2}, seeds=4, grids=alone)

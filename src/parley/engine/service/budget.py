@@ -69,6 +69,8 @@ class Budget:
         with ExitStack() as opened:
             fd = open_to_append(self._lock)
             opened.callback(os.close, fd)
+            if not try_lock(fd, self._lock):
+                _log.info("another process spends the budget of %s: waiting for its end", self._study)
             if not try_lock(fd, self._lock, _LOCK_PATIENCE):
                 raise JournalError(
                     f"{self._lock}: another process spends the budget of {self._study}; wait for it or stop it"

@@ -20,39 +20,26 @@ Structured = Literal["json_schema", "json_object", "tool", "none"]
 JSON_SCHEMA: Structured = "json_schema"
 
 # Read in 2026; each says where.
+# platform.openai.com/docs: api-reference/chat (max_tokens is deprecated) and guides/structured-outputs, whose list of
+# supported keywords has no lengths of strings ("'maxLength' is not permitted": jina-ai/node-DeepResearch#79).
+_OPENAI = {"max_tokens_key": "max_completion_tokens", "schema_lengths": False}
+# docs.anthropic.com/en/api/openai-sdk: seed is ignored, a temperature above 1 is capped. GET /v1/models wants headers
+# of its own (docs.anthropic.com/en/api/models-list).
+_ANTHROPIC = {"seed": False, "highest_temperature": 1.0, "lists_models": False}
 PRESETS: Mapping[str, Mapping[str, Any]] = {
-    # platform.openai.com/docs: api-reference/chat (max_tokens is deprecated) and guides/structured-outputs, whose list
-    # of supported keywords has no lengths of strings ("'maxLength' is not permitted": jina-ai/node-DeepResearch#79).
-    "openai": {"max_tokens_key": "max_completion_tokens", "schema_lengths": False},
+    "openai": _OPENAI,
     # learn.microsoft.com/azure/ai-services/openai/how-to/reasoning (no temperature, no max_tokens), and OpenAI's
     # guides/reasoning: room for 25,000 tokens to begin with, which are paid as a reply's.
-    "openai-reasoning": {
-        "max_tokens_key": "max_completion_tokens",
-        "schema_lengths": False,
-        "temperature": False,
-        "reasoning_tokens": 25_000,
-    },
+    "openai-reasoning": {**_OPENAI, "temperature": False, "reasoning_tokens": 25_000},
     # platform.openai.com/docs, api-reference/responses: max_output_tokens, no seed, the form in text.format.
-    "openai-responses": {
-        "api": "responses",
-        "max_tokens_key": "max_completion_tokens",
-        "schema_lengths": False,
-        "seed": False,
-    },
-    # docs.anthropic.com/en/api/openai-sdk: response_format and seed are ignored, a temperature above 1 is capped, and
-    # no reasoning is returned. Its GET /v1/models wants headers of its own (docs.anthropic.com/en/api/models-list).
-    "anthropic": {"structured": "none", "seed": False, "highest_temperature": 1.0, "lists_models": False},
-    # docs.claude.com/en/api/messages: no seed, temperatures up to 1; the form of a reply is that of a tool's input.
-    "anthropic-messages": {
-        "api": "messages",
-        "structured": "tool",
-        "seed": False,
-        "highest_temperature": 1.0,
-        "lists_models": False,
-    },
+    "openai-responses": {**_OPENAI, "api": "responses", "seed": False},
+    # docs.anthropic.com/en/api/openai-sdk: response_format is ignored, no reasoning is returned.
+    "anthropic": {**_ANTHROPIC, "structured": "none"},
+    # docs.claude.com/en/api/messages: the form of a reply is that of a tool's input.
+    "anthropic-messages": {**_ANTHROPIC, "api": "messages", "structured": "tool"},
     # learn.microsoft.com/azure/ai-foundry/openai (api-version-lifecycle, v1): as OpenAI; its list has models and no
     # deployments, whose names are asked for.
-    "azure": {"max_tokens_key": "max_completion_tokens", "schema_lengths": False, "lists_models": False},
+    "azure": {**_OPENAI, "lists_models": False},
     # deepinfra.com/docs/advanced/json_mode: {"type": "json_object"} alone; some models write <think> into the reply.
     "deepinfra": {"structured": "json_object", "think_tags": True},
     # api-docs.deepseek.com, create-chat-completion and guides/json_mode: text or json_object, and no seed is named.
@@ -60,20 +47,13 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     # ai.google.dev/gemini-api/docs/openai names no seed; GET /models has other names of models (models/...).
     "gemini": {"seed": False, "lists_models": False},
     # console.groq.com/docs/openai and docs/structured-outputs: schemas in OpenAI's strict part, of some models.
-    "groq": {"max_tokens_key": "max_completion_tokens", "schema_lengths": False},
+    "groq": _OPENAI,
     # docs.mistral.ai/api, chat completions: random_seed in place of seed, temperatures up to 1.5.
     "mistral": {"seed_key": "random_seed", "highest_temperature": 1.5},
-    # docs.ollama.com/openai: takes all that Parley sends. A prompt beyond its context is cut there without a word.
-    "ollama": {},
-    # openrouter.ai/docs (api-reference/parameters): what a provider does not take is left out without a word, unless
-    # extra has provider: {require_parameters: true}.
-    "openrouter": {},
-    # docs.sglang.ai (basic_usage/openai_api): takes all of it; a seed counts with --enable-deterministic-inference.
-    "sglang": {},
-    # docs.together.ai (reference/chat-completions, docs/json-mode): takes all of it; schemas with some models.
-    "together": {},
-    # docs.vllm.ai, serving/openai_compatible_server: takes all that Parley sends; features/reasoning_outputs.
-    "vllm": {},
+    # These take all that Parley sends: docs.ollama.com/openai, openrouter.ai/docs (api-reference/parameters),
+    # docs.sglang.ai (basic_usage/openai_api), docs.together.ai (reference/chat-completions, docs/json-mode),
+    # docs.vllm.ai (serving/openai_compatible_server). docs/how-to/services.md says what each does with it.
+    **{name: {} for name in ("ollama", "openrouter", "sglang", "together", "vllm")},
     # github.com/ggml-org/llama.cpp, tools/server/README.md: takes all of it; with --reasoning-format none the
     # thoughts stay in the reply.
     "llama.cpp": {"think_tags": True},
@@ -132,7 +112,7 @@ class Dialect(FileModel):
     think_tags: _Flag | None = Field(
         default=None,
         description="Whether `<think>...</think>` and similar tags are taken off a reply as reasoning. By default "
-        "they are, and a warning says so. Part of the identity.",
+        "they are. Part of the identity.",
     )
     code_fence: _Flag = Field(
         default=False,

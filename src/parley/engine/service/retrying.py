@@ -7,7 +7,7 @@ the request's seed and the try, so that those who failed together do not come ba
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -54,10 +54,6 @@ class Retries:
         except EngineError as error:
             raise NotReadyError(str(error)) from error
         return True
-
-    async def provenance(self, http: Client) -> Mapping[str, Any]:
-        """Return what the service tells of itself."""
-        return await self.service.provenance(http)
 
     async def send(self, post: Send, seed: int) -> Response:
         """Send a request by `post`, and return what comes: a reply, or an error that will not pass.
@@ -114,8 +110,9 @@ def _given_up(failed: _PassingError, tries: int, used: float, patience: float) -
     if patience == 0:
         return failed.failure
     asked = "" if failed.asked is None else f", and it asks to wait {failed.asked:.0f} s"
+    often = "1 try" if tries == 1 else f"{tries} tries"
     return type(failed.failure)(
-        f"{failed}; given up after {tries} tries and {used:.0f} s (limits.patience_seconds: "
+        f"{failed}; given up after {often} and {used:.0f} s (limits.patience_seconds: "
         f"{patience:g}{asked}); run again to go on from the journal"
     )
 

@@ -30,7 +30,6 @@ _VERSION = re.compile(r"[0-9][A-Za-z0-9.+-]{0,63}")
 # A shorter one could be part of an ordinary reply, which must not hold it; quotes and backslashes would be escaped
 # where it is echoed, and so not be found.
 _KEY = re.compile(r"[!#-&(-\[\]-~]{8,4096}")
-_SHOWN_MODELS = 10
 
 
 @dataclass(frozen=True)
@@ -45,14 +44,7 @@ class Service:
     limits: ServiceLimits = field(default_factory=ServiceLimits)
     seconds: float = SERVICE_SECONDS  # for one request and its whole answer
     dialect: Dialect = PLAIN
-    key_header: str = "Authorization"
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # more of them, as secret as the key
     socket: str | None = None  # of a server that Parley started
-
-    @property
-    def secrets(self) -> list[str]:
-        """What nobody may read: the key, and the values of headers."""
-        return [*filter(None, (self.key,)), *self.headers.values()]
 
     @property
     def api(self) -> str:
@@ -71,21 +63,18 @@ class Service:
         return one_line(self.without_key(line), limit)
 
     def without_key(self, value: Any) -> Any:
-        """Return a text with `[key]` for each secret, also where decoding would bring one; all else as it is."""
-        return self._written.sub(HIDDEN, value) if self.secrets and isinstance(value, str) else value
+        """Return a text with `[key]` for the key, also where decoding would bring it; all else as it is."""
+        return self._written_key.sub(HIDDEN, value) if self.key and isinstance(value, str) else value
 
     @cached_property
-    def _written(self) -> re.Pattern[str]:
-        """What finds the secrets, the longest first: each character as it is, as in a URL or escaped as in JSON."""
-        longest_first = sorted(self.secrets, key=len, reverse=True)
-        return re.compile("|".join("".join(map(_written, secret)) for secret in longest_first))
+    def _written_key(self) -> re.Pattern[str]:
+        """What finds the key: each character as it is, as in a URL or escaped as in JSON."""
+        return re.compile("".join(map(_written, self.key or "")))
 
     def http(self) -> Client:
         """Return a client whose paths start before `api`; raises UsageError for a proxy that cannot be used."""
-        api, usual = APIS[self.dialect.api], ServiceSource.model_fields["key_header"].default
-        name = api.key_header if self.key_header == usual else self.key_header
-        bearer = "Bearer " if name == usual else ""
-        headers = {**api.headers, **self.headers, **({name: f"{bearer}{self.key}"} if self.key else {})}
+        api = APIS[self.dialect.api]
+        headers = {**api.headers, **({api.key_header: f"{api.before_key}{self.key}"} if self.key else {})}
         return Client(self.url.removesuffix(self.api), headers, self.socket)
 
     def check_models(self, response: Response) -> None:
@@ -104,10 +93,9 @@ class Service:
                 f"{self.redacted(response.text, 200)}"
             ) from None
         if self.served not in listed:
-            more = ", ..." if len(listed) > _SHOWN_MODELS else ""
-            names = ", ".join(self.redacted(name, 200) for name in listed[:_SHOWN_MODELS]) + more
+            names = self.redacted(", ".join(listed)) or "none"
             raise EngineError(
-                f"{self.who} lists no model {self.served!r}: set source.served to one it has ({names or 'none'}), "
+                f"{self.who} lists no model {self.served!r}: set source.served to one it has ({names}), "
                 "or lists_models: false in its dialect"
             )
 
@@ -156,26 +144,18 @@ def _written(character: str) -> str:
 def service_of(name: str, entry: ModelEntry) -> Service:
     """Return the service of a model entry that names one; raises UsageError if its key is missing or not allowed."""
     assert isinstance(entry.source, ServiceSource)
-    source = entry.source
-    secrets = {variable: _secret(name, variable, source.url) for variable in source.variables}
-    key = None if source.key_variable is None else secrets[source.key_variable]
-    headers = {header: secrets[variable] for header, variable in source.headers.items()}
-    terms = (entry.limits, entry.deadline, entry.dialect, source.key_header, headers)
-    return Service(name, source.served, source.url, key, source.key_variable, *terms)
-
-
-def _secret(model: str, variable: str, url: str) -> str:
-    """Return what an environment variable holds that may go to a URL; raises UsageError."""
-    trust.check_key(model, variable, url)
-    secret = os.environ.get(variable)
-    if not secret:
-        raise UsageError(f"{model}: no API key, or value of a header; set the environment variable {variable}")
-    if not _KEY.fullmatch(secret):
-        raise UsageError(
-            f"{model}: {variable} holds no usable API key; one has at least 8 ASCII characters, and no white "
-            "space, quotes or backslashes"
-        )
-    return secret
+    source, key = entry.source, None
+    if (variable := source.key_variable) is not None:
+        trust.check_key(name, variable, source.url)
+        key = os.environ.get(variable)
+        if not key:
+            raise UsageError(f"{name}: no API key; set the environment variable {variable}")
+        if not _KEY.fullmatch(key):
+            raise UsageError(
+                f"{name}: {variable} holds no usable API key; one has at least 8 ASCII characters, and no white "
+                "space, quotes or backslashes"
+            )
+    return Service(name, source.served, source.url, key, variable, entry.limits, entry.deadline, entry.dialect)
 
 
 _Body = dict[str, Any]
@@ -190,6 +170,7 @@ class Api:
 
     path: str
     key_header: str = "Authorization"
+    before_key: str = "Bearer "
     headers: Mapping[str, str] = field(default_factory=dict)
     request: Callable[[_Body, int], _Body] = lambda body, reasoning: body
     reply: Callable[[Any], _Body] | None = None
@@ -285,6 +266,8 @@ def _responses_reply(body: Any) -> _Body:
 
 APIS: Mapping[ApiName, Api] = {
     "chat": Api("/chat/completions"),
-    "messages": Api("/messages", "x-api-key", {"anthropic-version": "2023-06-01"}, _messages_request, _messages_reply),
+    "messages": Api(
+        "/messages", "x-api-key", "", {"anthropic-version": "2023-06-01"}, _messages_request, _messages_reply
+    ),
     "responses": Api("/responses", request=_responses_request, reply=_responses_reply),
 }

@@ -9,9 +9,6 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from parley.errors import UsageError
-from parley.games.base import BestKnown
-from parley.games.consensus.filters import NO_FILTER
 from parley.games.consensus.parameters import ConsensusParameters, ConsensusRound, in_hull
 from parley.games.consensus.policies import POLICIES
 from parley.games.evidence import Achievable
@@ -28,33 +25,23 @@ ACHIEVABLE = (
     Achievable(HULL, "games that end within the honest first values", "hull left"),
     Achievable(ROUNDS, "rounds played", "rounds lost", more=False, share=False, unit="rounds"),
 )
-_LONG = 10_000_000  # characters, in which chains of signatures have room
 
 
 def best_known(
-    parameters: ConsensusParameters, n: int, f: int, network: Network, wanted: ChosenPolicy | None
-) -> BestKnown | None:
-    """Return the best protocol for `n` agents, `f` of them Byzantine, or the `wanted` one without any promise.
+    parameters: ConsensusParameters, n: int, f: int, network: Network
+) -> tuple[ChosenPolicy, set[str]] | None:
+    """Return the best protocol for `n` agents, `f` of them Byzantine, and which of ACHIEVABLE theory promises of it.
 
     None for the swarms protocol, whose agents speak one after the other.
-    Raises UsageError if the wanted one cannot play these values.
     """
     if parameters.protocol == "swarms":
         return None
-    changes = {"reasoning_chars": _LONG, "justification_chars": _LONG, "filter": NO_FILTER}  # it trims by itself
-    if wanted is not None:
-        named = wanted.parameters
-        if "f" in type(named).model_fields and getattr(named, "f") is None:  # noqa: B009
-            wanted = ChosenPolicy(wanted.kind, named.model_copy(update={"f": f}))
-        if problem := wanted.misfit(parameters.model_copy(update=changes)):
-            raise UsageError(f"achievable: {wanted.kind.name}: {problem}")
-        return BestKnown(wanted, frozenset(), changes)
     name, given, promises = _choose(parameters, n, f, network)
     # Else Byzantine agents have the votes to stop the game at once, or can withhold those that a stop needs.
     if not Fraction(f, n) < parameters.stop_threshold <= Fraction(n - f, n):
         promises &= {HULL}
     kind = POLICIES[name]
-    return BestKnown(ChosenPolicy(kind, kind.Parameters(**given)), frozenset(promises), changes)
+    return ChosenPolicy(kind, kind.Parameters(**given)), promises
 
 
 _Choice = tuple[str, dict[str, Any], set[str]]  # the protocol, its parameters, and what is promised
@@ -69,11 +56,10 @@ def _choose(p: ConsensusParameters, n: int, f: int, network: Network) -> _Choice
 
 
 def _without_faults(p: ConsensusParameters, n: int, network: Network) -> _Choice:
-    """The smallest initial value floods the network."""
+    """The smallest initial value floods the network, if everyone reaches everyone."""
     steps = network.facts().diameter
-    if steps is None:  # not everyone reaches everyone
-        return "flood_min", {"rounds": n - 1}, {HULL}
-    return "flood_min", {"rounds": steps}, {HULL, *({AGREEMENT, VALIDITY} if steps < p.max_rounds else ())}
+    reached = {AGREEMENT, VALIDITY} if steps is not None and steps < p.max_rounds else set()
+    return "flood_min", {"rounds": n - 1 if steps is None else steps}, {HULL, *reached}
 
 
 def _by_broadcast(p: ConsensusParameters, n: int, f: int) -> _Choice:

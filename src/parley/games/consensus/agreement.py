@@ -4,9 +4,8 @@ Each is a pure function of what an agent may see: what it and its neighbors said
 of the game is one of the protocol: what agents propose in round r + 1 follows from rounds 1 to r. What a protocol says
 beside a value is JSON in `public_reasoning`; of peers it is read strictly, and what cannot be read is not there. A
 silent peer counts as one that said the agent's own value, unless the docstring says otherwise. A protocol votes `stop`
-once it is done. n is the number of agents that an agent sees, itself among them: all of them on a complete network,
-for which the guarantees are unless they name another. f is how many faulty agents it tolerates.
-docs/explanation/theory.md says what was promised and what games showed.
+once it is done. n is the number of agents that an agent sees, itself among them, f how many faulty ones it tolerates.
+docs/explanation/theory.md says what is promised and what games showed.
 """
 
 import json
@@ -14,6 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from statistics import fmean, median_low
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -30,21 +30,16 @@ if TYPE_CHECKING:
 Fields = Mapping[str, Any]  # of a reply
 
 
-class _GameValue:
-    """Marks parameters that are values of the game, and must be within its range."""
-
-
 # A value that agents propose, or None; what None means is said where it is used.
-GameValue = Annotated[int | None, _GameValue(), Field(ge=-1_000_000, le=1_000_000)]
+_IS_VALUE = "value of the game"
+GameValue = Annotated[int | None, _IS_VALUE, Field(ge=-1_000_000, le=1_000_000)]
 
 
 def outside_range(given: PolicyParameters, game: Any) -> str:
     """Return which of the values that a policy is given is not one of the game; "" if all are."""
     for name, field in type(given).model_fields.items():
         value = getattr(given, name)
-        if value is None or not any(isinstance(mark, _GameValue) for mark in field.metadata):
-            continue
-        if not game.value_min <= value <= game.value_max:
+        if _IS_VALUE in field.metadata and value is not None and not game.value_min <= value <= game.value_max:
             return f"{name}: {value}: not a value of the game; choose one from {game.value_min} to {game.value_max}"
     return ""
 
@@ -81,12 +76,12 @@ def stop_when_equal(view: ConsensusView, percent: int = 100) -> Fields:
     return {"decision": "stop" if agreed else "continue"}
 
 
-def vote(view: ConsensusView, given: Any) -> Fields:
-    """Vote as the policy's parameter `vote` says; `honest` is stop when all proposals it sees are equal."""
-    return stop_when_equal(view) if given.vote == "honest" else {"decision": given.vote}
-
-
 VOTES = "Its votes; `honest` is stop when all proposals it sees are equal."
+
+
+def vote(view: ConsensusView, given: Any) -> Fields:
+    """Vote as the policy's parameter `vote` says (VOTES)."""
+    return stop_when_equal(view) if given.vote == "honest" else {"decision": given.vote}
 
 
 Vote = Literal["continue", "stop", "abstain", "honest"]
@@ -145,7 +140,6 @@ def _decision(stop: bool) -> Fields:
 
 
 def _vote_when_near(view: ConsensusView, given: Lasting) -> Fields:
-    """Vote stop once all that it heard in this round lies within the tolerance, or after `rounds`."""
     heard = [value for value in view.this_round.values() if value is not None]
     return _decision(view.goal.agreed(heard) or (given.rounds is not None and view.round > given.rounds))
 
@@ -176,11 +170,9 @@ def _beside_own(heard: Sequence[Value], own: Value, f: int) -> list[Value]:
 def msr(view: ConsensusView, rng: "np.random.Generator", given: Approximate) -> Fields:
     """Drop the f largest and the f smallest values heard, propose the mean of the rest.
 
-    Guarantee: n >= 3f + 1, complete network, f Byzantine agents that may equivocate: honest values stay between the
-    smallest and the largest honest initial value, and their spread shrinks in each round at least to f / (n - 2f) of
-    what it was. So the round is known in which they lie within `agree_within`; it votes stop then.
-    Source: Dolev, Lynch, Pinter, Stark, Weihl, Reaching approximate agreement in the presence of faults, J. ACM 33
-    (1986), section 4; the mean in place of theirs. Sees the values of the last round.
+    With n > 3f the spread shrinks in each round at least to f / (n - 2f) of what it was, so the round is known in
+    which values lie within `agree_within`; it votes stop then. Source: Dolev, Lynch, Pinter, Stark, Weihl, Reaching
+    approximate agreement in the presence of faults, J. ACM 33 (1986), section 4; the mean in place of theirs.
     """
     n, f = _bound(view, given, 3)
     if view.phase == "vote" and given.rounds is None and n > 3 * f:
@@ -193,12 +185,8 @@ def msr(view: ConsensusView, rng: "np.random.Generator", given: Approximate) -> 
 def w_msr(view: ConsensusView, rng: "np.random.Generator", given: Approximate) -> Fields:
     """Drop the f largest of the values above its own and the f smallest below it, propose the mean of the rest.
 
-    Guarantee, against agents that tell all their neighbors the same: values stay in the honest hull and converge on
-    every (f+1, f+1)-robust network with at most f faulty agents (F-total), and on every (2f+1)-robust one where each
-    honest agent hears at most f of them (F-local). On a complete network that is n > 2f. No number of rounds is
-    promised. Against agents that equivocate a complete network needs n > 3f.
     Source: LeBlanc, Zhang, Koutsoukos, Sundaram, Resilient asymptotic consensus in robust networks, IEEE JSAC 31
-    (2013), section IV. Sees the values of the last round.
+    (2013), section IV.
     """
     _, f = _bound(view, given, 2)
     return _approach(view, rng, given, lambda heard, own: _mean(_beside_own(heard, own, f), own))
@@ -207,21 +195,14 @@ def w_msr(view: ConsensusView, rng: "np.random.Generator", given: Approximate) -
 def trimmed_median(view: ConsensusView, rng: "np.random.Generator", given: Approximate) -> Fields:
     """Drop values as `w_msr` does, propose the lower median of the rest; it plays whole numbers, too.
 
-    A baseline: values stay in the honest hull where `w_msr` keeps them there; no convergence is promised here.
-    Source: after Zhang, Sundaram, A simple median-based resilient consensus algorithm, Allerton (2012). Sees the
-    values of the last round.
+    After Zhang, Sundaram, A simple median-based resilient consensus algorithm, Allerton (2012).
     """
     _, f = _bound(view, given, 2)
     return _approach(view, rng, given, lambda heard, own: median_low(_beside_own(heard, own, f)))
 
 
 def median(view: ConsensusView, rng: "np.random.Generator", given: Lasting) -> Fields:
-    """Propose the lower median of the values heard.
-
-    A baseline: on a complete network, n > 2f, against agents that tell all the same, all propose in round 2 one value
-    of the honest hull. Source: Zhang, Sundaram (2012), as for `trimmed_median`. Silent agents are not counted. Sees
-    the values of the last round.
-    """
+    """Propose the lower median of the values heard; silent agents are not counted. As for `trimmed_median`."""
     if view.phase == "vote":
         return _vote_when_near(view, given)
     heard = [said.value for said in view.earlier[-1].values() if said.value is not None] if view.earlier else []
@@ -231,9 +212,7 @@ def median(view: ConsensusView, rng: "np.random.Generator", given: Lasting) -> F
 def flood_min(view: ConsensusView, rng: "np.random.Generator", given: Lasting) -> Fields:
     """Propose the smallest value ever heard; vote stop after `rounds` rounds of exchange.
 
-    Guarantee: f agents that crash, f + 1 rounds of exchange, complete network: agreement on an initial value. On a
-    network without faults: as many rounds as its diameter. Byzantine agents choose the value.
-    Source: Lynch, Distributed Algorithms (1996), section 6.2 (FloodSet). Sees the values of the last round.
+    Source: Lynch, Distributed Algorithms (1996), section 6.2 (FloodSet).
     """
     if view.phase == "vote":
         if given.rounds is not None:
@@ -251,10 +230,7 @@ def phase_king(view: ConsensusView, rng: "np.random.Generator", given: Tolerant)
 
     A phase is two rounds: all send their value; all send the most frequent one of it, and that of the king, the k-th
     agent by number in phase k, counts for all that heard their own at most n/2 + f times.
-    Guarantee: n > 4f, complete network, f Byzantine agents that may equivocate: agreement after f + 1 phases, seen in
-    round 2f + 3; on the value of all honest agents where they begin with the same.
-    Source: Berman, Garay, Perry, Towards optimal distributed consensus, FOCS (1989); of many values. A king that is
-    silent said what an agent itself would. Sees the values of the last two rounds.
+    Source: Berman, Garay, Perry, Towards optimal distributed consensus, FOCS (1989); of many values.
     """
     n, f = _bound(view, given, 4)
     phase, second = divmod(view.round - 1, 2)
@@ -280,11 +256,8 @@ def ben_or(view: ConsensusView, rng: "np.random.Generator", given: Tolerant) -> 
     A phase is two rounds: all send their value; all propose what more than (n + f)/2 of them hold, or nothing (the
     text `"?"` beside their own value). Who then hears a value proposed by f + 1 takes it, and by more than (n + f)/2
     decides on it; who does not draws one of the two values.
-    Guarantee: n > 5f, two values, complete network, f Byzantine agents that may equivocate: agreement with
-    probability 1, on the value of all honest agents where they begin with the same. Without faults the number of
-    phases is geometric: a phase fails if exactly half hold each value.
     Source: Ben-Or, Another advantage of free choice, PODC (1983), protocol B, in synchronous rounds. Silent agents
-    are not counted, as in the source. Sees values and texts of the last two rounds.
+    are not counted, as in the source.
     """
     n, f = _bound(view, given, 5)
     phase, second = divmod(view.round - 1, 2)
@@ -307,12 +280,8 @@ def dolev_strong(view: ConsensusView, rng: "np.random.Generator", given: Toleran
 
     What is sent in round r counts with the signatures of r agents, that of its origin among them; who takes it signs
     it and sends it on. After f + 1 rounds all hold the same values of each origin: an origin with two has none. Round
-    f + 2 shows the most frequent value, the smallest on a tie.
-    Guarantee: n > f, complete network, f Byzantine agents that may equivocate and cannot forge signatures: agreement
-    after f + 1 rounds; on the value of all honest agents where they begin with the same and n > 2f, which is the
-    default's f.
-    Source: Dolev, Strong, Authenticated algorithms for Byzantine agreement, SIAM J. Comput. 12 (1983). A silent agent
-    is one whose broadcast has no value. Sees values and texts of all rounds, and signs for its own agent alone.
+    f + 2 shows the most frequent value, the smallest on a tie. A silent agent is one whose broadcast has no value.
+    Source: Dolev, Strong, Authenticated algorithms for Byzantine agreement, SIAM J. Comput. 12 (1983).
     """
     _, f = _bound(view, given, 2)
     if view.phase == "vote":
@@ -373,17 +342,15 @@ def _broadcasts(view: ConsensusView) -> tuple[dict[str, list[Value]], list[tuple
     mine = view.earlier[0][view.agent].value
     taken[view.agent] += [] if mine is None else [mine]
     new: list[tuple[str, Value, dict[str, str]]] = []
+    whole = view.goal.values == "integer"
     for number, said in enumerate(view.earlier, 1):
         new = []
         for peer, each in said.items():
             for origin, told, signatures in _read(each.text) if peer != view.agent else ():
                 value = each.value if told is None else told
-                if value is None or not view.value_min <= value <= view.value_max:
+                if value is None or not view.value_min <= value <= view.value_max or (whole and value % 1):
                     continue
-                if view.goal.values == "integer":
-                    if value % 1:
-                        continue
-                    value = int(value)
+                value = int(value) if whole else value
                 if origin not in taken or value in taken[origin] or len(taken[origin]) == 2:
                     continue
                 signers = _signers(view, origin, value, signatures)
@@ -398,6 +365,8 @@ def _broadcasts(view: ConsensusView) -> tuple[dict[str, list[Value]], list[tuple
 
 def _others(view: ConsensusView) -> dict[str, Value]:
     """Return what the others held last, without those who were silent in round 1: they are of its own kind."""
+    if not view.earlier:
+        return {}
     first, last = view.earlier[0], view.earlier[-1]
     spoke = [name for name in view.neighbors if first[name].value is not None]
     return {name: value for name in spoke if (value := last[name].value) is not None}
@@ -412,7 +381,7 @@ def keep_apart(view: Any, rng: "np.random.Generator", given: Adversary) -> Field
     """
     if view.phase == "vote":
         return vote(view, given)
-    others = _others(view) if view.earlier else {}
+    others = _others(view)
     if not others:
         return ABSTENTION
     ordered = sorted(others, key=lambda name: (others[name], by_number(name)))
@@ -430,7 +399,7 @@ def drag(view: ConsensusView, rng: "np.random.Generator", given: Adversary) -> F
     """
     if view.phase == "vote":
         return vote(view, given)
-    others = _others(view) if view.earlier else {}
+    others = _others(view)
     return proposal(max(others.values())) if others else ABSTENTION
 
 
@@ -450,14 +419,14 @@ def late_signer(view: Any, rng: "np.random.Generator", given: LateSigner) -> Fie
         return vote(view, given)
     first, second = view.value_min, view.value_max
     late: dict[str, dict[str, str]] = {view.agent: {}}
-    for said in view.earlier:
-        for each in said.values():
-            for origin, _, signatures in _read(each.text):
-                if origin in {view.agent, *view.neighbors}:
-                    late.setdefault(origin, {}).update(_signers(view, origin, second, signatures))
-    of_its_kind = {origin: by for origin, by in late.items() if origin in by or origin == view.agent}
+    for each in chain.from_iterable(said.values() for said in view.earlier):
+        for origin, _, signatures in _read(each.text):
+            if origin in {view.agent, *view.neighbors}:
+                late.setdefault(origin, {}).update(_signers(view, origin, second, signatures))
     told: list[_Broadcast] = [
-        (origin, None, {**by, view.agent: _signed(view, origin, second)}) for origin, by in of_its_kind.items()
+        (origin, None, {**by, view.agent: _signed(view, origin, second)})
+        for origin, by in late.items()
+        if origin in by or origin == view.agent
     ]
     if view.round == 1:
         told.append((view.agent, None, {view.agent: _signed(view, view.agent, first)}))

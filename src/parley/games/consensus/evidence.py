@@ -1,17 +1,13 @@
 """What the consensus game shows: the measure of agreement, and the figures (Figures 2 to 4 of the paper)."""
 
-import json
-import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from statistics import fmean, median
 from typing import Any
 
 from parley.games.consensus.achievable import ACHIEVABLE
-from parley.games.consensus.parameters import ConsensusParameters, ConsensusRound, Value, in_hull
+from parley.games.consensus.parameters import ConsensusParameters, ConsensusRound, Value
 from parley.games.evidence import (
     OUTCOME_RATES,
     OUTCOMES_BY_BYZANTINE,
@@ -27,7 +23,7 @@ from parley.games.evidence import (
     TimelineCell,
 )
 from parley.games.network import FACTS
-from parley.games.parameters import BYZANTINE, Group, held_at_last
+from parley.games.parameters import BYZANTINE, Group
 from parley.text import by_number
 
 
@@ -132,7 +128,7 @@ STATES = (
 )
 
 
-class ConsensusEvidence(Evidence[ConsensusParameters, ConsensusRound]):
+class ConsensusEvidence(Evidence[ConsensusParameters]):
     """Agreement by round, and the values of single simulations."""
 
     columns = GameColumns.read(Path(__file__).with_name("columns.yaml"), _rows, FACTS)
@@ -147,52 +143,6 @@ class ConsensusEvidence(Evidence[ConsensusParameters, ConsensusRound]):
         attacked = any(group.role == BYZANTINE and group.count for group in groups)
         wanted = {"paper_figure_2": False, "paper_figure_3": True}.get(figure.name, attacked)
         return attacked == wanted
-
-    def measured(
-        self,
-        parameters: ConsensusParameters,
-        outcome: Mapping[str, Any],
-        honest: Collection[str],
-        trace: Sequence[ConsensusRound],
-    ) -> Mapping[str, Any]:
-        """Return how near to what is asked for it came, and what the authors' code measures.
-
-        columns.yaml says by which definitions; the last are those of that code's `get_statistics`.
-        """
-        initial: Mapping[str, Value] = outcome["metrics"]["initial_values"]
-        goal, start = parameters.goal, list(initial.values())
-        held = [[v for name in initial if (v := entry["values"][name]) is not None] for entry in trace]
-        agreed = [len(set(values)) == 1 and values[0] in initial.values() for values in held]
-        spreads = [_deviation(values) for values in held]
-        halves = [entry["round"] for entry in trace if 2 * entry["stop_votes"] >= len(entry["votes"])]
-        within, inside = ([of(values) for values in held] for of in (goal.agreed, partial(in_hull, initial=start)))
-        measures: dict[str, Any] = {
-            "within": within[-1],
-            "within_round": _for_good(within),
-            "in_hull": inside[-1],
-            "in_hull_round": _for_good(inside),
-            "convergence_speed": agreed.index(True) + 1 if any(agreed) else None,
-            "convergence_rate": fmean(agreed),
-            "stability_rounds": held_at_last(agreed),
-            "value_std_per_round": json.dumps(spreads),
-            "trajectory_stability": fmean(spreads),
-            "first_half_stop_round": halves[0] if halves else None,
-            "consensus_quality_score": 0.0,
-        }
-        if not (outcome["finished_early"] and agreed[-1]):
-            return measures
-        value, low, high, middle = held[-1][0], *(f(initial.values()) for f in (min, max, median))
-        centrality = 1 - abs(value - middle) / max(high - low, 1)
-        others = [held for name, held in trace[-1]["values"].items() if name not in initial]
-        return measures | {
-            "consensus_is_median": value == int(middle),
-            "consensus_is_extreme": high - low >= 2 and value in (low, high),
-            "consensus_distance_from_median": abs(value - middle),
-            "centrality": centrality,
-            "avg_distance_from_consensus": fmean(abs(each - value) for each in initial.values()),
-            "byzantine_infiltration": 100 * fmean(held == value for held in others) if others else None,
-            "consensus_quality_score": 50 + 30 * centrality + 20 * max(0, 1 - len(trace) / parameters.max_rounds),
-        }
 
     def of_agents(
         self, metrics: Mapping[str, Any], trace: Sequence[ConsensusRound]
@@ -229,9 +179,9 @@ class ConsensusEvidence(Evidence[ConsensusParameters, ConsensusRound]):
             results={e["round"]: f"{e['stop_votes']}{': stop' if e['stopped'] else ''}" for e in trace},
             results_label="votes to stop",
             unheard={
-                (name, entry["round"]): [_unheard(entry, name, peer, heard) for peer, heard in changed.items()]
+                (name, entry["round"]): [_unheard(entry, name, peer) for peer in peers]
                 for entry in trace
-                for name, changed in entry.get("filtered", {}).items()
+                for name, peers in entry.get("filtered", {}).items()
             },
         )
 
@@ -248,22 +198,9 @@ def _shown(value: Value | None) -> str:
     return "–" if value is None else f"{round(value, 2):.10g}"
 
 
-def _unheard(entry: ConsensusRound, name: str, peer: str, heard: Value | None) -> tuple[str, str]:
-    """Return what a peer told an agent in a round, and what the agent heard in its place."""
-    said = entry.get("sent", {}).get(peer, {}).get(name, entry["proposals"][peer])
-    return f"{peer}: {_shown(said)}", "" if heard is None else _shown(heard)
-
-
-def _for_good(reached: Sequence[bool]) -> int | None:
-    """Return the first round from which it holds in all others; None if it does not hold in the last."""
-    after = held_at_last(reached)
-    return len(reached) - after + 1 if after else None
-
-
-def _deviation(values: Sequence[Value]) -> float:
-    """Return the standard deviation (n - 1), 0 for less than two; `statistics.stdev` takes ten times as long."""
-    mean = fmean(values) if values else 0.0
-    return math.sqrt(sum((value - mean) ** 2 for value in values) / max(1, len(values) - 1))
+def _unheard(entry: ConsensusRound, name: str, peer: str) -> str:
+    """Return what a peer told an agent in a round."""
+    return f"{peer}: {_shown(entry.get('sent', {}).get(peer, {}).get(name, entry['proposals'][peer]))}"
 
 
 def _cell(value: Value | None, held: Iterable[Value | None], sent: Value | None) -> TimelineCell:

@@ -8,7 +8,6 @@ Koutsoukos, Sundaram 2013; around language models in arXiv 2606.15024), `scored`
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import cache
 from operator import not_
-from pathlib import Path
 from statistics import median_low
 from typing import Annotated, Any, Literal
 
@@ -16,41 +15,35 @@ from pydantic import BaseModel, BeforeValidator, Field, create_model, model_vali
 
 from parley.errors import UsageError
 from parley.games.parameters import HONEST, Count, Positive
-from parley.games.prompts import Phase, Template, for_roles
+from parley.games.prompts import Phase
 from parley.policies import Ask, Reply
 from parley.policies.reply_text import ReplyModel
 from parley.text import by_number
 from parley.text.yamlfile import StrictModel
 
-MEDIAN = "median_of_rounds"
 SCORED = "scored"  # the filter whose agents are asked
 SCORE = "score"  # the phase in which agents score what they heard
 WORST, BEST = 0, 10  # of scores
 
-_TOLD = Path(__file__).parent / "templates" / "filter"
-
 Heard = Mapping[str, Any]  # by name, the value that was said to an agent in a round; None of who said nothing
-_Kind = Literal["trim", "median_of_rounds", "reputation", "scored"]
+_Kind = Literal["trim", "reputation", "scored"]
 
 
 class Filter(StrictModel):
-    """What an honest agent does not hear of a round as it was said; each kind but `none` has one number."""
+    """What an honest agent does not hear of a round as it was said; each kind but `none` has a number."""
 
     kind: Literal["none", _Kind] = Field(
         default="none",
         description="`trim` drops the largest of the values above one's own and the smallest of those below it, "
         "`reputation` what the peers of the lowest reputation said (who stood apart, and did not move), `scored` what "
-        "the agent itself gives the lowest scores. With `median_of_rounds` one hears, in place of a peer's value, the "
-        "lower median of its last k values; its words stay.",
+        "the agent itself gives the lowest scores.",
     )
     f: Count = Field(default=0, exclude_if=not_, description="Most messages that are dropped (trim: a side).")
-    k: Count = Field(default=0, exclude_if=not_, description="Values of which the median is heard.")
 
     @model_validator(mode="after")
     def _has_its_number(self) -> "Filter":
-        wanted = {"none": (), MEDIAN: ("k",)}.get(self.kind, ("f",))
-        if tuple(name for name in ("f", "k") if getattr(self, name)) != wanted:
-            raise ValueError(f"write {{{self.kind}: 1}}, or a larger number" if wanted else "none takes no number")
+        if bool(self) != bool(self.f):
+            raise ValueError(f"write {{{self.kind}: 1}}, or a larger number" if self else "none takes no number")
         return self
 
     def __bool__(self) -> bool:
@@ -59,7 +52,7 @@ class Filter(StrictModel):
     @property
     def label(self) -> str:
         """A readable name for paths and tables: the kind and its number."""
-        return f"{self.kind}-{self.f or self.k}" if self else "none"
+        return f"{self.kind}-{self.f}" if self else "none"
 
     def __str__(self) -> str:
         return self.label
@@ -73,8 +66,8 @@ def _written_out(value: Any) -> Any:
     if isinstance(value, str):
         return {"kind": value}
     if isinstance(value, dict) and len(value) == 1 and "kind" not in value:
-        [(kind, number)] = value.items()
-        return {"kind": kind, "k" if kind == MEDIAN else "f": number}
+        [(kind, f)] = value.items()
+        return {"kind": kind, "f": f}
     return value
 
 
@@ -84,70 +77,56 @@ FilterAsWritten = Annotated[Filter, BeforeValidator(_written_out, json_schema_in
 
 def check_filter(chosen: Filter, n: int) -> None:
     """Raise UsageError if the filter of so many agents would leave nobody to be heard."""
-    if chosen.f and chosen.f >= n - 1:
+    if chosen and chosen.f >= n - 1:
         fewer = f"lower f to {n - 2} or less" if n > 2 else "remove it"
         raise UsageError(f"filter: {chosen}: {n} agents hear {n - 1} others, and none would be left; {fewer}")
-
-
-def told_of_filter(chosen: Filter) -> dict[str, Template]:
-    """Return what honest agents are told of the filter, on lines of its own after their system prompts."""
-    if not chosen:
-        return {}
-    text = chosen.kind if chosen.kind in (MEDIAN, SCORED) else "left_out"
-    return for_roles({"filter": _TOLD / f"{text}.txt"}, [HONEST])
 
 
 SCORING = Phase(SCORE, system="score_system", user="score_user", roles=(HONEST,), reply=SCORE)
 
 
-def filtered(chosen: Filter, own: str, rounds: Sequence[Heard], scores: Mapping[str, int]) -> dict[str, Any]:
-    """Return what `own` hears otherwise than it was said in the last of `rounds`, by peer; None: it is dropped.
+def dropped(chosen: Filter, own: str, rounds: Sequence[Heard], scores: Mapping[str, int]) -> list[str]:
+    """Return the peers whose messages `own` does not hear in the last of `rounds`.
 
     `rounds` are all up to now as they were said to it, its own value among them.
     `scores` are those that it gave now; none if its reply could not be used. Of equals the last by number go first.
     """
-    now, f, k = rounds[-1], chosen.f, chosen.k
+    now, f = rounds[-1], chosen.f
     mine = now[own]
     peers = [name for name, value in now.items() if name != own and value is not None]
-    if chosen.kind == MEDIAN:
-        medians = {name: median_low([r[name] for r in rounds if r.get(name) is not None][-k:]) for name in peers}
-        return {name: value for name, value in medians.items() if value != now[name]}
-    left_out: list[str] = []
     if chosen.kind == "trim" and mine is not None:
         above = _last((name for name in peers if now[name] > mine), lambda name: -now[name], f)
-        left_out = [*above, *_last((name for name in peers if now[name] < mine), now.__getitem__, f)]
-    elif chosen.kind == "reputation":
-        left_out = _last(peers, lambda name: reputation(name, rounds), f)
-    elif chosen.kind == SCORED:
-        left_out = _last((name for name in peers if name in scores), scores.__getitem__, f)
-    return dict.fromkeys(left_out)
+        return [*above, *_last((name for name in peers if now[name] < mine), now.__getitem__, f)]
+    if chosen.kind == "reputation":
+        return _last(peers, lambda name: reputation(name, rounds), f)
+    if chosen.kind == SCORED:
+        return _last((name for name in peers if name in scores), scores.__getitem__, f)
+    return []
 
 
 def apply_filters(
     chosen: Filter, received: Mapping[str, Sequence[Heard]], ask: Callable[[str, tuple[str, ...]], Ask]
-) -> Generator[list[Ask], list[Reply], dict[str, dict[str, Any]]]:
+) -> Generator[list[Ask], list[Reply], dict[str, list[str]]]:
     """Let what was said to agents pass their filters, who with `scored` are asked for scores first.
 
-    `received` has the rounds of each agent up to now (`filtered`), `ask` makes the question of one about the messages
-    of some. Returns what an agent hears otherwise, of agents that do.
+    `received` has the rounds of each agent up to now (`dropped`), `ask` makes the question of one about the messages
+    of some. Returns whom agents do not hear, of those that miss somebody.
     """
     judged = {}
-    if chosen.kind == SCORED:
-        said = {name: rounds[-1].items() for name, rounds in received.items()}
-        spoke = {name: tuple(p for p, value in now if p != name and value is not None) for name, now in said.items()}
-        judged = {name: peers for name, peers in spoke.items() if peers}
+    for name, rounds in received.items() if chosen.kind == SCORED else ():
+        if spoke := tuple(peer for peer, value in rounds[-1].items() if peer != name and value is not None):
+            judged[name] = spoke
     replies = (yield [ask(name, peers) for name, peers in judged.items()]) if judged else []
     scores = {name: reply.value.model_dump() for name, reply in zip(judged, replies, strict=True) if reply.value}
-    changed = {name: filtered(chosen, name, of, scores.get(name, {})) for name, of in received.items()}
-    return {name: heard for name, heard in changed.items() if heard}
+    unheard = {name: dropped(chosen, name, of, scores.get(name, {})) for name, of in received.items()}
+    return {name: peers for name, peers in unheard.items() if peers}
 
 
 def _last(names: Iterable[str], key: Callable[[str], Any], f: int) -> list[str]:
     return sorted(sorted(names, key=by_number, reverse=True), key=key)[:f]
 
 
-def distance(value: float, others: Sequence[float]) -> float:
-    """Return how far a value is from the lower median of others."""
+def _distance(value: float, others: Sequence[float]) -> float:
     return abs(value - median_low(others))
 
 
@@ -155,10 +134,10 @@ def reputation(name: str, rounds: Sequence[Heard]) -> float:
     """Return the reputation of a peer after `rounds`, as one agent heard them: higher is better.
 
     The mean, over the rounds r in which it said something, of m(r) - d(x(r), r): d(v, r) is the distance of the value
-    v from those that all others said in round r, the hearer among them; m(r) = d(x(r'), r') - d(x(r), r'), with the
-    round r' in which it spoke before, is how far it moved towards where the others stood then (0 the first time). So
-    it loses who is far from the others, and who does not come nearer. The formula is Parley's own, after the idea of
-    resilient consensus with reputations: neighbors are weighed by how they behaved so far.
+    v from the lower median of those that all others said in round r, the hearer among them; m(r) = d(x(r'), r') -
+    d(x(r), r'), with the round r' in which it spoke before, is how far it moved towards where the others stood then
+    (0 the first time). So it loses who is far from the others, and who does not come nearer. The formula is Parley's
+    own, after the idea of resilient consensus with reputations: neighbors are weighed by how they behaved so far.
     """
     total, times = 0.0, 0
     before: tuple[Any, list[Any]] | None = None
@@ -168,8 +147,8 @@ def reputation(name: str, rounds: Sequence[Heard]) -> float:
         if value is None or not others:
             continue
         if before is not None:
-            total += distance(*before) - distance(value, before[1])
-        total -= distance(value, others)
+            total += _distance(*before) - _distance(value, before[1])
+        total -= _distance(value, others)
         times += 1
         before = value, others
     return total / max(times, 1)

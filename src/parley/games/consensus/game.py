@@ -4,14 +4,13 @@ Agents propose values in synchronous rounds, see proposals, and vote to stop or 
 of all agents vote to stop, else at the deadline.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from functools import cache, partial
 from statistics import median_low
 from typing import TYPE_CHECKING, Any
 
 from parley.errors import UsageError
-from parley.games.base import BestKnown, Game, Outcome, Paper, threat_class
-from parley.games.consensus.achievable import best_known
+from parley.games.base import Game, Outcome, Paper
 from parley.games.consensus.evidence import ConsensusEvidence
 from parley.games.consensus.filters import check_filter
 from parley.games.consensus.parameters import NAMES, PUBLISHED_CODE, Agent, ConsensusParameters, Value
@@ -21,9 +20,7 @@ from parley.games.consensus.protocols import PaperProtocol, Protocol, PublishedC
 from parley.games.evidence import OutcomeClass
 from parley.games.parameters import BYZANTINE, HONEST, Group, Seat
 from parley.games.prompts import Instruction, Phase
-from parley.identity import digest
 from parley.policies import Ask, Reply
-from parley.policies.kinds import ChosenPolicy
 from parley.text import by_number
 
 if TYPE_CHECKING:
@@ -72,9 +69,8 @@ class ConsensusGame(Game[ConsensusParameters]):
         # Asked in the order of the neutral names, which says nothing about roles.
         p = self.parameters
         self.agents = agents if NAMES in p.leaks else sorted(agents, key=lambda agent: by_number(agent.name))
-        secret = digest([self.name, "signatures", [(agent.name, agent.initial_value) for agent in self.agents]])
         self._worded = cache(partial(self.prompts.worded, parameters=p))  # prompts of a game are few
-        self.protocol = PROTOCOLS[p.protocol, p.rules](p, self.agents, self.network, self.ask, secret)
+        self.protocol = PROTOCOLS[p.protocol, p.rules](self, self.agents)
         self.honest = self.protocol.honest
 
     def _drawn_value(self) -> Value:
@@ -93,11 +89,6 @@ class ConsensusGame(Game[ConsensusParameters]):
         """Return a printed prompt in the words of what is played."""
         template = super().wording(seat, phase, part, form)
         return self._worded(template, part, form, seat.prompt, seat.role, seat.policy.kind.rule is not None)
-
-    def best_known(self, wanted: ChosenPolicy | None) -> BestKnown | None:
-        """Return the best protocol that is known for these seats (`achievable.py`)."""
-        faults = len(self.agents) - len(self.honest)
-        return best_known(self.parameters, len(self.agents), faults, self.network, wanted)
 
     @classmethod
     def check(cls, parameters: ConsensusParameters, groups: Sequence[Group]) -> None:
@@ -162,22 +153,21 @@ class ConsensusGame(Game[ConsensusParameters]):
         return PREMATURE_STOP if detail == PREMATURE_STOP else name
 
     @classmethod
-    def threat_model(cls, parameters: ConsensusParameters, groups: Sequence[Group]) -> str:
-        """Return "none" without Byzantine agents, "paper" if the paper allows all of them, else what is beyond it.
+    def beyond(cls, parameters: ConsensusParameters, groups: Sequence[Group]) -> Iterable[str]:
+        """Return what is beyond section 3.
 
         "Byzantine agents may propose arbitrary values and justifications and adapt to the history, but they cannot
-        equivocate ..., forge identities, or drop or suppress messages" (section 3), they are at most a third of the
-        agents, and everybody hears everybody.
+        equivocate ..., forge identities, or drop or suppress messages", they are at most a third of the agents, and
+        everybody hears everybody.
         """
         adversaries = [group for group in groups if group.role == BYZANTINE and group.count]
-        reasons = [group.policy.kind.beyond for group in adversaries if group.policy.kind.beyond]
+        yield from (group.policy.kind.beyond for group in adversaries if group.policy.kind.beyond)
         if 3 * sum(group.count for group in adversaries) > sum(group.count for group in groups):
-            reasons.append("B > N/3")
+            yield "B > N/3"
         if (topology := str(parameters.topology)) != "complete":
-            reasons.append(f"topology {topology}")
+            yield f"topology {topology}"
         if parameters.protocol != "paper":
-            reasons.append(f"protocol {parameters.protocol}")  # those who speak later know more
-        return threat_class(groups, reasons)
+            yield f"protocol {parameters.protocol}"  # those who speak later know more
 
     # How it ended
 

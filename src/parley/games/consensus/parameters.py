@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from typing import Annotated, Any, ClassVar, Literal, NotRequired, TypedDict, get_args
 
 from pydantic import (
@@ -41,12 +41,16 @@ from parley.text import one_line
 
 Value = int | float  # float with `values: real` alone
 
-# What a study that does not say otherwise gets: the published code's.
-SWARMS_DEFAULTS: Mapping[str, Any] = {
-    "max_rounds": 10,
-    "stop_threshold": "2/3",
-    "history_rounds": 3,
-    "task": "Agree on a confidence score from 0 to 50 for a deployment decision.",
+PUBLISHED_CODE = "published_code"
+# By key and value, what a study gets that does not say otherwise: that of published code.
+_DEFAULTS: Mapping[tuple[str, str], Mapping[str, Any]] = {
+    ("protocol", "swarms"): {
+        "max_rounds": 10,
+        "stop_threshold": "2/3",
+        "history_rounds": 3,
+        "task": "Agree on a confidence score from 0 to 50 for a deployment decision.",
+    },
+    ("rules", PUBLISHED_CODE): {"retries": 2, "stop_threshold": "2/3", "history_rounds": 3},
 }
 
 Leak = Literal["names", "missing_value", "early_vote"]
@@ -73,11 +77,6 @@ Task = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_task)
 
 
 TWO_THIRDS = Fraction(2, 3)
-PUBLISHED_CODE = "published_code"
-# What a study with `rules: published_code` gets that does not say otherwise.
-_PUBLISHED_DEFAULTS: Mapping[str, Any] = {"retries": 2, "stop_threshold": "2/3", "history_rounds": 3}
-
-
 # What a way to play knows nothing of.
 _GOAL = ("values", "agree_within", "validity")
 _UNKNOWN: Mapping[str, tuple[str, ...]] = {
@@ -92,11 +91,8 @@ class ConsensusParameters(GameParameters):
 
     filter: FilterAsWritten = newer_field(
         default=NO_FILTER,
-        description="What honest agents do not hear of what is said to them: none, {trim: f}, {median_of_rounds: k}, "
-        "{reputation: f} or {scored: f}.",
-    )
-    filter_told: bool = newer_field(
-        default=False, description="Whether the prompts of honest agents say that there is a filter."
+        description="What honest agents do not hear of what is said to them: none, {trim: f}, {reputation: f} "
+        "or {scored: f}.",
     )
     score: Sampling = newer_field(
         default=Sampling(temperature=0.3, max_tokens=300), description="Scores (filter scored)."
@@ -172,26 +168,23 @@ class ConsensusParameters(GameParameters):
     @model_validator(mode="before")
     @classmethod
     def _published(cls, given: Any) -> Any:
-        if isinstance(given, dict) and given.get("protocol") == "swarms":
-            return {**SWARMS_DEFAULTS, **given}
-        if isinstance(given, dict) and given.get("rules") == PUBLISHED_CODE:
-            return {**_PUBLISHED_DEFAULTS, **given}
+        for (key, value), defaults in _DEFAULTS.items() if isinstance(given, dict) else ():
+            if given.get(key) == value:
+                return {**defaults, **given}
         return given
 
     @model_validator(mode="after")
     def _fits_together(self) -> "ConsensusParameters":
-        swarms = self.protocol == "swarms"
         played = [f"protocol: {self.protocol}", *[f"rules: {self.rules}"] * (self.rules == PUBLISHED_CODE)]
         for way in played:
             for name in _UNKNOWN[way]:
                 if getattr(self, name) != type(self).model_fields[name].get_default(call_default_factory=True):
                     raise ValueError(f"{name} has no effect with {way}; remove one of the two")
-        if swarms and self.task is None:
+        if self.protocol == "swarms" and self.task is None:
             raise ValueError("protocol swarms needs a task; remove the key for the published one")
-        if swarms and EARLY_VOTE not in self.leaks and self.history_rounds < 1:
+        if self.protocol == "swarms" and EARLY_VOTE not in self.leaks and not self.history_rounds:
             raise ValueError(
-                "protocol swarms without the leak early_vote needs history_rounds >= 1, since a vote is about the "
-                "round before"
+                "protocol swarms votes about the round before: add history_rounds, or the leak early_vote"
             )
         if self.value_min > self.value_max:
             raise ValueError(f"value_min {self.value_min} must not be above value_max {self.value_max}")
@@ -218,9 +211,7 @@ class Goal:
 
     def valid(self, held: Sequence[Value], initial: Sequence[Value]) -> bool:
         """Return whether honest agents that began with `initial` may agree on these values."""
-        if self.validity == "hull":
-            return in_hull(held, initial)
-        return set(held) <= set(initial)
+        return in_hull(held, initial) if self.validity == "hull" else set(held) <= set(initial)
 
 
 THE_PAPERS_GOAL = Goal()
@@ -391,12 +382,8 @@ class Proposal:
     peer_values: Mapping[str, Value | None] = field(default_factory=dict)
 
     def said_to(self, name: str) -> Said:
-        """Return what one agent hears of it; all who are told the same share one."""
-        return self._to_all if name not in self.peer_values else Said(self.peer_values[name], self.justification)
-
-    @cached_property
-    def _to_all(self) -> Said:
-        return Said(self.value, self.justification)
+        """Return what one agent hears of it."""
+        return Said(self.peer_values.get(name, self.value), self.justification)
 
 
 class ConsensusRound(TypedDict):
@@ -412,5 +399,4 @@ class ConsensusRound(TypedDict):
     honest_spread: Value | None  # of their values
     neighbors: NotRequired[Mapping[str, list[str]]]  # in round 1, where not everyone hears everyone
     sent: NotRequired[Mapping[str, Mapping[str, Value | None]]]  # by agent, which peers were told another value
-    # By agent, of which peers it did not hear the value, and what it heard in its place; None: nothing (filter).
-    filtered: NotRequired[Mapping[str, Mapping[str, Value | None]]]
+    filtered: NotRequired[Mapping[str, Mapping[str, None]]]  # by agent, whose values its filter dropped

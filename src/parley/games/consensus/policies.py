@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from parley.games.consensus import agreement
 from parley.games.consensus.agreement import (
@@ -61,10 +61,7 @@ class Majority(PolicyParameters):
     )
 
 
-_MAJORITY = Majority()
-
-
-def majority(view: ConsensusView, rng: "np.random.Generator", given: Majority = _MAJORITY) -> Fields:
+def majority(view: ConsensusView, rng: "np.random.Generator", given: Majority = Majority()) -> Fields:  # noqa: B008
     """Propose the most frequent value of the last round, the smallest on a tie; vote stop when all are equal."""
     if view.phase == "vote":
         return stop_when_equal(view, given.agree)
@@ -152,12 +149,6 @@ class Equivocate(Adversary):
         default="alternate", description="Who is told `low`: every other one of its peers, or the first half of them."
     )
 
-    @model_validator(mode="after")
-    def _differ(self) -> "Equivocate":
-        if self.low is not None and self.low == self.high:
-            raise ValueError(f"low and high are both {self.low}; choose two values")
-        return self
-
 
 def _others(view: ConsensusView, seen: Mapping[str, Value | None]) -> Iterator[Value]:
     return (value for name, value in seen.items() if name != view.agent and value is not None)
@@ -206,10 +197,8 @@ def crash(view: ConsensusView, rng: "np.random.Generator", given: Crash) -> Fiel
     return silent(view, rng, given) if view.round >= given.round else majority(view, rng)
 
 
-def equivocate(view: Any, rng: "np.random.Generator", given: Equivocate) -> Fields:
+def equivocate(view: ConsensusView, rng: "np.random.Generator", given: Equivocate) -> Fields:
     """Tell some of its peers one value and the others another, in the same round."""
-    # `view` is a ConsensusView of a game that carries a message per recipient: it has `neighbors`, the names of the
-    # peers that receive what the agent says.
     if view.phase == "vote":
         return vote(view, given)
     low = view.value_min if given.low is None else given.low
@@ -227,7 +216,6 @@ STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 TEXTS: dict[Strategy, Template] = {name: FOLDER / "strategies" / f"{name}.txt" for name in STRATEGIES}
 
 HEADING = "=== YOUR STRATEGY ==="
-_LAST_HONEST_ROUND = 3
 
 
 class Strategies(PolicyParameters):
@@ -240,17 +228,7 @@ class Strategies(PolicyParameters):
         AfterValidator(partial(in_order, STRATEGIES)),
     ] = Field(description="What it is told to do; the order makes no difference.")
     value: GameValue = Field(default=None, description="For `anchor`: the value; default: one that the model chooses.")
-    after: Positive = Field(
-        default=_LAST_HONEST_ROUND, description="For `impersonate`: the last round before it defects."
-    )
-
-    @model_validator(mode="after")
-    def _used(self) -> "Strategies":
-        if self.value is not None and "anchor" not in self.strategies:
-            raise ValueError("value is for the strategy anchor alone; remove it, or add anchor")
-        if self.after != _LAST_HONEST_ROUND and "impersonate" not in self.strategies:
-            raise ValueError("after is for the strategy impersonate alone; remove it, or add impersonate")
-        return self
+    after: Positive = Field(default=3, description="For `impersonate`: the last round before it defects.")
 
 
 def strategy_instructions(given: Strategies) -> str:
@@ -270,10 +248,10 @@ def strategy_instructions(given: Strategies) -> str:
 def scores(view: ConsensusView) -> Fields:
     """Score each message by how near its value is to one's own: the best for the same, the worst for the other end."""
     own, width = view.current_value, max(view.value_max - view.value_min, 1)
-    peers = {name: value for name, value in view.this_round.items() if name != view.agent and value is not None}
     return {
         name: BEST - round(BEST * abs(value - (value if own is None else own)) / width)
-        for name, value in peers.items()
+        for name, value in view.this_round.items()
+        if name != view.agent and value is not None
     }
 
 
@@ -285,9 +263,7 @@ def _voting(view: ConsensusView, value: object) -> ConsensusView:
     return replace(view, phase="vote", this_round={**view.this_round, **mine})
 
 
-def _any_phase(
-    view: ConsensusView, rng: "np.random.Generator", given: PolicyParameters, rule: Callable[..., Fields]
-) -> Fields:
+def _any_phase(view: ConsensusView, rng: "np.random.Generator", given: Any, rule: Callable[..., Fields]) -> Fields:
     """Answer by a rule that knows proposals and votes."""
     if view.phase == SCORE:
         return scores(view)
@@ -296,10 +272,6 @@ def _any_phase(
     made = rule(replace(view, phase="propose"), rng, given)
     voted = rule(_voting(view, made["value"]), rng, given)
     return {**made, "vote": voted["decision"]}
-
-
-def _in_all_phases(kind: PolicyKind) -> PolicyKind:
-    return kind if kind.rule is None else replace(kind, rule=partial(_any_phase, rule=kind.rule))
 
 
 _scripted = partial(scripted_kind, misfit=outside_range)
@@ -328,4 +300,6 @@ _KINDS = (
     _adversary(equivocate, Equivocate, beyond="equivocates", needs="equivocation"),
     *agreement.POLICIES,
 )
-POLICIES: Mapping[str, PolicyKind] = policy_table(*map(_in_all_phases, _KINDS))
+POLICIES: Mapping[str, PolicyKind] = policy_table(
+    *(replace(kind, rule=partial(_any_phase, rule=kind.rule)) if kind.rule else kind for kind in _KINDS)
+)

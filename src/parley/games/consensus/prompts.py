@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from parley.games import prompts as shared
-from parley.games.consensus.filters import SCORED, SCORING, told_of_filter
+from parley.games.consensus.filters import SCORED, SCORING
 from parley.games.consensus.parameters import (
     EARLY_VOTE,
     PUBLISHED_CODE,
@@ -34,7 +34,6 @@ FOLDER = Path(__file__).parent / "templates"
 _DISCLOSED = FOLDER / "network" / "disclosed.txt"
 _PUBLISHED_WORDS = FOLDER / "published_code" / "words.yaml"
 _GOAL_WORDS = FOLDER / "goal" / "words.yaml"
-_FRAMING = FOLDER / "framing"
 _SWARMS = FOLDER / "swarms"
 _VOTE_ON_LAST_ROUND = "turn_vote_on_last_round"
 _THRESHOLD = "threshold"
@@ -95,21 +94,6 @@ _VARIANTS: dict[str, dict[str, shared.Template]] = {
 @cache
 def _words(file: Path) -> Mapping[str, Any]:
     return dict(yaml.safe_load(shared.text_of(file)))
-
-
-def _framed() -> dict[str, dict[str, shared.Template]]:
-    """Return four variants of our own, equal but for the sentence that frames the game."""
-    texts = {
-        part: shared.text_of(_FRAMING / f"{part}.txt") for part in ("propose_system", "vote_system", "turn_system")
-    }
-    return {
-        name: _VARIANTS["none_exist"]
-        | {f"honest_{part}": text.replace("{framing}", said) for part, text in texts.items()}
-        for name, said in _words(_FRAMING / "words.yaml").items()
-    }
-
-
-_VARIANTS |= _framed()
 
 
 _MY_VALUE = (
@@ -254,7 +238,7 @@ def _reworded(text: str, words: Sequence[tuple[str, str]]) -> str:
 
 
 class ConsensusPrompts(shared.Prompts[ConsensusParameters]):
-    """The paper's two variants and four framings, of which the phases of the protocol that is played are sent."""
+    """The paper's two variants, of which the phases of the protocol that is played are sent."""
 
     variants = _VARIANTS
     plain = _PLAIN
@@ -266,7 +250,7 @@ class ConsensusPrompts(shared.Prompts[ConsensusParameters]):
         return [_PROPOSE, _VOTE, *[SCORING] * (parameters.filter.kind == SCORED)]
 
     def besides(self, parameters: ConsensusParameters) -> Mapping[str, shared.Template]:
-        """Return what stands for printed words, and what is told of the network and of filters."""
+        """Return what stands for printed words, and what is told of the network."""
         told: dict[str, shared.Template] = {}
         if threshold := threshold_text(parameters):
             told[_THRESHOLD] = threshold
@@ -276,8 +260,7 @@ class ConsensusPrompts(shared.Prompts[ConsensusParameters]):
             told["published_code"] = _PUBLISHED_WORDS
         if parameters.disclose_topology:
             told["network"] = _DISCLOSED
-        of_filter = told_of_filter(parameters.filter) if parameters.filter_told else {}
-        return shared.for_roles(told) | of_filter
+        return shared.for_roles(told)
 
     def digests(
         self, prompt: str, roles: Iterable[str], parameters: ConsensusParameters, scripted: Collection[str] = ()
@@ -309,5 +292,4 @@ class ConsensusPrompts(shared.Prompts[ConsensusParameters]):
             text += f"\n\n{texts[_VOTE_ON_LAST_ROUND]}"
         if threshold := threshold_text(parameters, scripted):
             text = text.replace(_PRINTED[parameters.protocol][1], threshold)
-        told = [texts[name] for name in ("network", "filter") if part == "system" and name in texts]
-        return "\n".join([text, *told])
+        return f"{text}\n{texts['network']}" if part == "system" and "network" in texts else text

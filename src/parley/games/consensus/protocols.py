@@ -4,15 +4,14 @@ A protocol is the paper's (A.2), that of its authors' code, or that of the publi
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
-from types import MappingProxyType
-from typing import Any
 
 from pydantic import BaseModel
 
+from parley.games.base import Game
 from parley.games.consensus import prompts
 from parley.games.consensus.filters import SCORE, apply_filters, scores_model
 from parley.games.consensus.parameters import (
@@ -31,51 +30,37 @@ from parley.games.consensus.parameters import (
     proposal_model,
     turn_model,
 )
-from parley.games.network import Links, Network
+from parley.games.network import Links
 from parley.games.parameters import BYZANTINE
+from parley.identity import digest
 from parley.policies import Ask, Reply
 from parley.text import one_line
-
-
-def peer_values(fields: Mapping[str, Any]) -> dict[str, Value | None]:
-    """Return which peers a reply tells another value than all others, and which (None: nothing)."""
-    values: Mapping[str, Value | str] = fields.get("peer_values", {})
-    return {
-        name: None if isinstance(value, str) else value for name, value in values.items() if value != fields["value"]
-    }
-
 
 # What the authors' code (`rules: published_code`) shows of the past: notes, and characters of a reason.
 _PUBLISHED_NOTES = 5
 
 
 Heard = Mapping[str, Said]  # what one agent heard of a round, by name: its own word and its neighbors'
-Changed = Mapping[str, Mapping[str, Value | None]]  # by agent and peer: what it heard in its place; None: nothing
+Unheard = Mapping[str, Sequence[str]]  # by agent, the peers whose message its filter dropped
 _Received = dict[str, list[Mapping[str, Value | None]]]  # by honest agent and round: what was said to it, by name
 
 
-@dataclass
 class Protocol(ABC):
     """Who is asked what, in which order, and when votes end the game; with the agents, the history and the trace.
 
-    `agents` are in the order in which they are asked, which says nothing about roles, and so is `network`.
-    `ask_of_game` is its `ask`. `secret` is what signatures are made of (`Signer`): no agent sees it.
+    `agents` are in the order in which they are asked, which says nothing about roles.
     """
 
-    parameters: ConsensusParameters
-    agents: Sequence[Agent]
-    network: Network
-    ask_of_game: Callable[..., Ask]
-    secret: str
-
-    def __post_init__(self) -> None:
+    def __init__(self, game: Game[ConsensusParameters], agents: Sequence[Agent]) -> None:
+        self.game, self.parameters, self.goal, self.agents = game, game.parameters, game.parameters.goal, agents
         names = [agent.name for agent in self.agents]
         self.honest = [agent for agent in self.agents if agent.honest]
-        self.links = Links(names, self.network)
+        self.links = Links(names, game.network)
         self.history: dict[str, list[Heard]] = {name: [] for name in names}  # by agent and round that is over
         self.trace: list[ConsensusRound] = []
-        self.goal = self.parameters.goal
-        self._round_text, self._told = cache(self.round_text), cache(self._told_of)
+        # What signatures are made of (`Signer`): no agent sees it.
+        self._secret = digest([game.name, "signatures", [(agent.name, agent.initial_value) for agent in self.agents]])
+        self._round_text = cache(self.round_text)
 
     @abstractmethod
     def play(self) -> Generator[list[Ask], list[Reply], tuple[int, bool]]:
@@ -116,9 +101,10 @@ class Protocol(ABC):
             early_vote=EARLY_VOTE in p.leaks,
             earlier=tuple(earlier),
             goal=self.goal,
-            signer=Signer(agent.name, self.secret),
+            signer=Signer(agent.name, self._secret),
         )
-        return self.ask_of_game(agent.seat, number, phase, {**values, **self._told(agent.name)}, reply_model, view)
+        network = {"agents": len(self.agents), "neighbors": ", ".join(view.neighbors) or "none"}
+        return self.game.ask(agent.seat, number, phase, {**values, **network}, reply_model, view)
 
     def heard(self, agent: Agent, proposals: Iterable[Proposal]) -> dict[str, Said]:
         """Return what `agent` hears of these: its own proposal and its neighbors', as they were sent to it."""
@@ -140,11 +126,6 @@ class Protocol(ABC):
     def round_text(self, name: str, number: int) -> str:
         """Return a round of an agent's history, from 1, as prompts show it."""
 
-    def _told_of(self, name: str) -> dict[str, object]:
-        """Return what fills the texts on a disclosed network and on filters."""
-        neighbors = ", ".join(self.links.neighbors(name)) or "none"
-        return {"agents": len(self.agents), "neighbors": neighbors, "k": self.parameters.filter.k}
-
     # What a reply does
 
     def take_proposal(self, agent: Agent, number: int, reply: Reply) -> Proposal:
@@ -156,7 +137,10 @@ class Protocol(ABC):
         if note:
             agent.notes.append((number, note))
         justification = one_line(fields["public_reasoning"], self.parameters.justification_chars)
-        sent = peer_values(fields)
+        told: Mapping[str, Value | str] = fields.get("peer_values", {})
+        sent = {
+            name: None if isinstance(value, str) else value for name, value in told.items() if value != fields["value"]
+        }
         if fields["value"] == "abstain":
             return Proposal(agent.name, None, justification, sent) if sent else self.silent(agent, justification)
         if agent.current_value is not None and fields["value"] != agent.current_value:
@@ -174,9 +158,9 @@ class Protocol(ABC):
         proposals: Sequence[Proposal],
         votes: Mapping[str, str | None],
         stopped: bool,
-        changed: Changed = MappingProxyType({}),
+        unheard: Unheard | None = None,
     ) -> None:
-        """Add a round to the trace; `changed` is what agents heard otherwise than it was said."""
+        """Add a round to the trace."""
         held = self.honest_values()
         done: ConsensusRound = {
             "round": number,
@@ -193,8 +177,8 @@ class Protocol(ABC):
             done["neighbors"] = links["neighbors"]
         if sent := {said.agent: dict(said.peer_values) for said in proposals if said.peer_values}:
             done["sent"] = sent
-        if changed:
-            done["filtered"] = changed
+        if unheard:
+            done["filtered"] = {name: dict.fromkeys(peers) for name, peers in unheard.items()}
         self.trace.append(done)
 
     def honest_values(self) -> list[Value]:
@@ -205,6 +189,9 @@ class Protocol(ABC):
 class PaperProtocol(Protocol):
     """In each round all agents propose at once, see the proposals, and vote at once."""
 
+    # Whether the history that a vote is shown has its own round: Figures 7 and 10 call them "previous rounds".
+    votes_on_history = False
+
     def play(self) -> Generator[list[Ask], list[Reply], tuple[int, bool]]:
         """Play rounds of proposals and votes until enough agents vote to stop, or the deadline."""
         received: _Received = {agent.name: [] for agent in self.honest}
@@ -214,19 +201,24 @@ class PaperProtocol(Protocol):
                 self.take_proposal(agent, number, reply) for agent, reply in zip(self.agents, replies, strict=True)
             ]
             heard = {agent.name: self.heard(agent, proposals) for agent in self.agents}
-            changed = yield from self._filter(number, heard, received)
-            replies = yield self._vote_asks(number, heard)
+            unheard = yield from self._filter(number, heard, received)
+            if self.votes_on_history:
+                self.remember(heard)
+            asks = [self._ask(agent, number, "vote", heard[agent.name]) for agent in self.agents]
+            if not self.votes_on_history:
+                self.remember(heard)
+            replies = yield asks
             votes = {agent.name: _decision(reply) for agent, reply in zip(self.agents, replies, strict=True)}
             stopped = self.stops(votes)
-            self.close_round(number, proposals, votes, stopped, changed)
+            self.close_round(number, proposals, votes, stopped, unheard)
             if stopped:
                 return number, True
         return self.parameters.max_rounds, False
 
     def _filter(
         self, number: int, heard: Mapping[str, dict[str, Said]], received: _Received
-    ) -> Generator[list[Ask], list[Reply], Changed]:
-        """Let what honest agents heard pass their filters, and return what each hears otherwise (`apply_filters`).
+    ) -> Generator[list[Ask], list[Reply], Unheard]:
+        """Drop of what honest agents heard what their filters drop, and return whom each does not hear.
 
         An agent's own message counts as the value that it holds, also where it was silent.
         """
@@ -240,23 +232,11 @@ class PaperProtocol(Protocol):
         def scoring(name: str, peers: tuple[str, ...]) -> Ask:
             return self._ask(honest[name], number, SCORE, heard[name], peers)
 
-        changed = yield from apply_filters(self.parameters.filter, received, scoring)
-        for name, otherwise in changed.items():
-            for peer, value in otherwise.items():
-                if value is None:
-                    del heard[name][peer]
-                else:
-                    heard[name][peer] = replace(heard[name][peer], value=value)
-        return changed
-
-    def _vote_asks(self, number: int, heard: Mapping[str, Heard]) -> list[Ask]:
-        """Return the asks of a vote, and add its round to the history.
-
-        It is not yet among those that the vote is shown: Figures 7 and 10 call them "previous rounds".
-        """
-        asks = [self._ask(agent, number, "vote", heard[agent.name]) for agent in self.agents]
-        self.remember(heard)
-        return asks
+        unheard = yield from apply_filters(self.parameters.filter, received, scoring)
+        for name, peers in unheard.items():
+            for peer in peers:
+                del heard[name][peer]
+        return unheard
 
     def _ask(self, agent: Agent, number: int, phase: str, now: Heard, scored: tuple[str, ...] = ()) -> Ask:
         p, role = self.parameters, agent.seat.role
@@ -300,10 +280,7 @@ class PublishedCodeProtocol(PaperProtocol):
     and an agent that is silent sends its old value once more. Agents stand by letter: agent_10 before agent_2.
     """
 
-    def _vote_asks(self, number: int, heard: Mapping[str, Heard]) -> list[Ask]:
-        """Return the asks of a vote: main.py adds its round to the history (`_update_round_summaries`) before it."""
-        self.remember(heard)
-        return [self._ask(agent, number, "vote", heard[agent.name]) for agent in self.agents]
+    votes_on_history = True  # main.py adds the round (`_update_round_summaries`) before its vote
 
     def this_round_text(self, agent: Agent, now: Heard) -> str:
         """Return what an agent heard of the round that is played."""
@@ -338,9 +315,9 @@ class SwarmsProtocol(Protocol):
     abstains keeps its value, but its message is public.
     """
 
-    def __post_init__(self) -> None:
+    def __init__(self, game: Game[ConsensusParameters], agents: Sequence[Agent]) -> None:
         """Begin with what leaks: that somebody voted early, and the values of agents that said nothing yet."""
-        super().__post_init__()
+        super().__init__(game, agents)
         self._early_vote = EARLY_VOTE in self.parameters.leaks
         self._public: dict[str, Proposal] = {}  # the last value that each agent has told, with its message of now
         if MISSING_VALUE in self.parameters.leaks:

@@ -12,35 +12,37 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.games.base import BestKnown, Game, Outcome, split_material
-from parley.games.consensus.achievable import ACHIEVABLE, as_recorded, reached
+from parley.games.base import Game, Outcome
+from parley.games.consensus.achievable import ACHIEVABLE, as_recorded, best_known, reached
+from parley.games.consensus.filters import NO_FILTER
 from parley.games.consensus.parameters import ConsensusRound
 from parley.games.evidence import TableMaker
+from parley.games.parameters import HONEST
 from parley.identity import request_seed, stream
 from parley.policies import Ask, Reply
-from parley.policies.kinds import IMPORTED, ScriptedPolicy
+from parley.policies.kinds import IMPORTED, ChosenPolicy, ScriptedPolicy
 from parley.policies.reply_text import parse_reply
 from parley.statistics.differences import NUMBER, RATE, SamplePair, compare
 from parley.statistics.stats import wilson_of_mean
 
 _LOST, _BEST, _REACHED = "_lost", "best_", "reached_"
+_LONG = 10_000_000  # characters, in which chains of signatures have room
+_CHANGES = {"reasoning_chars": _LONG, "justification_chars": _LONG, "filter": NO_FILTER}  # a protocol trims by itself
 
 
 class Regret(TableMaker):
     """Makes a row per game of what was reached, the best, and lost; and by condition and measure the differences."""
 
     def rows(self, game: Any, trace: Sequence[ConsensusRound]) -> list[Mapping[str, Any]]:
-        """Return the row of a game; none if its honest agents follow rules and the study names no protocol."""
-        condition, protocol = game.simulation.condition, self.study.achievable
-        if condition.honest_by_rules and protocol is None:
+        """Return the row of a game; none if its honest agents follow rules."""
+        condition = game.simulation.condition
+        if condition.honest_by_rules or (achieved := achievable(game, trace)) is None:
             return []
-        if (achieved := achievable(protocol, game, trace)) is None:
-            return []
-        best, best_reached = achieved
+        best, promised, best_reached = achieved
         own = reached(condition.parameters, game.summary.outcome, trace)
         row = {**condition.axes, "seed": game.simulation.seed, "id": game.simulation.id}
-        promises = [of.name for of in ACHIEVABLE if of.name in best.promises]
-        row |= {"protocol": best.policy.label, "promised": ", ".join(promises)}
+        promises = [of.name for of in ACHIEVABLE if of.name in promised]
+        row |= {"protocol": best.label, "promised": ", ".join(promises)}
         for of in ACHIEVABLE:
             mine, most = own[of.name], best_reached[of.name]
             lost = most - mine if of.more else mine - most
@@ -77,35 +79,29 @@ class Regret(TableMaker):
 
 
 def achievable(
-    protocol: Any, game: Any, trace: Sequence[ConsensusRound]
-) -> tuple[BestKnown, Mapping[str, float]] | None:
-    """Play the best known protocol, or the named one, in a game's seats, and return what it reached; None for none."""
-    recorded = game.summary.simulation.get("material")
-    simulation = replace(game.simulation, recorded=recorded)
+    game: Any, trace: Sequence[ConsensusRound]
+) -> tuple[ChosenPolicy, set[str], Mapping[str, float]] | None:
+    """Play the best known protocol in a game's seats; return it, its promises, and what it reached. None for none."""
+    simulation = replace(game.simulation, recorded=game.summary.simulation.get("material"))
     own = simulation.game()
-    if (best := own.best_known(protocol)) is None:
+    best = best_known(own.parameters, len(own.agents), len(own.agents) - len(own.honest), own.network)
+    if best is None:
         return None
-    rules: dict[str, ScriptedPolicy] = {}
-    seats = []
-    for seat in own.seats:
-        policy = best.policy if seat.role == own.roles[0] else seat.policy
-        seats.append(replace(seat, policy=policy))
-        rule = None if policy.kind.name == IMPORTED.name else policy.rule  # no rule plays what was played elsewhere
-        rules[seat.name] = ScriptedPolicy(rule or as_recorded(seat.name, trace))
-    outcome = _played(
-        type(own)(
-            own.parameters.model_copy(update=dict(best.changes)),
-            tuple(seats),
-            simulation.condition.prompt,
-            stream("game", own.name, simulation.seed),
-            own.network,
-            split_material(recorded)[1] if recorded is not None else own.material,
-        ),
-        rules,
-        simulation.id,
-    )
+    protocol, promises = best
+    seats = tuple(replace(seat, policy=protocol) if seat.role == HONEST else seat for seat in own.seats)
+    rules = {
+        seat.name: ScriptedPolicy(
+            as_recorded(seat.name, trace)  # no rule plays what was played elsewhere
+            if seat.policy.rule is None or seat.policy.kind.name == IMPORTED.name
+            else seat.policy.rule
+        )
+        for seat in seats
+    }
+    parameters, rng = own.parameters.model_copy(update=_CHANGES), stream("game", own.name, simulation.seed)
+    best_game = type(own)(parameters, seats, simulation.condition.prompt, rng, own.network, own.material)
+    outcome = _played(best_game, rules, simulation.id)
     rounds: Any = outcome.trace
-    return best, reached(own.parameters, vars(outcome), rounds)
+    return protocol, promises, reached(own.parameters, vars(outcome), rounds)
 
 
 def _played(game: Game, rules: Mapping[str, ScriptedPolicy], simulation: str) -> Outcome:

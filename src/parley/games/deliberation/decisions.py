@@ -32,7 +32,6 @@ from parley.games.deliberation.turns import (
     unanimous,
 )
 from parley.games.evidence import OutcomeClass
-from parley.games.parameters import share_of
 from parley.games.problems.numbers import Reading, read_as
 from parley.games.problems.problem import Problem
 
@@ -149,28 +148,6 @@ def effect_of_talking(
         "wrong_to_right_changes": gained,
         "corrected_after_hearing": None if any(TALK in turn for turn in turns) else heard_first,  # no answer was heard
     }
-
-
-def followed(honest: Collection[str], trace: Sequence[DeliberationTurn]) -> dict[str, float | None]:
-    """Return how often agents of the last panel went over to those with the best record told, and with the worst.
-
-    What both of these say does not count, nor what an agent says itself; silence is no change of mind.
-    """
-    turns = last_panel(trace)
-    records = turns[0].get("records", {})
-    taken: dict[str, list[bool]] = {"followed_reliable": [], "followed_unreliable": []}
-    for before, after in pairwise(turns) if records else ():
-        for name in honest & after["answers"].keys():
-            [own], [new] = values_of(before, [name]), values_of(after, [name])
-            heard = dict(zip(after["heard"][name], heard_values(before, after, name), strict=True))
-            told = {records[peer] for peer in heard}
-            if own is None or new is None or len(told) < 2:
-                continue
-            best, worst = ({heard[p] for p in heard if records[p] == pick(told)} for pick in (max, min))
-            for group, offered in zip(taken.values(), (best - worst, worst - best), strict=True):
-                if offered := offered - {own, None}:
-                    group.append(new in offered)
-    return {name: share_of(group) for name, group in taken.items()}
 
 
 # How a deliberation ended: the outcomes that there are, and what was measured

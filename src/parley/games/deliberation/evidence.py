@@ -1,12 +1,12 @@
 """What is shown of the deliberation game: measures, indicators, quantities and figures (after the paper's VIII)."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from parley.games.deliberation.decisions import effect_of_talking, followed, last_panel
+from parley.games.deliberation.decisions import last_panel
 from parley.games.deliberation.parameters import (
     TALK,
     DeliberationParameters,
@@ -136,10 +136,6 @@ OF_TRACES = (
     Quantity("first_accuracy", "right first answers (share of all agents)", share=True),
     Quantity("last_accuracy", "right last answers (share of all agents)", share=True),
     Quantity("first_confidence", "confidence C in the first answers", share=True),
-    Quantity("followed_reliable", "answers taken over from agents with the best record", contrasted=False, share=True),
-    Quantity(
-        "followed_unreliable", "answers taken over from agents with the worst record", contrasted=False, share=True
-    ),
 )
 
 FIGURES = (
@@ -176,31 +172,14 @@ FIGURES = (
         of=("participation",),
     ),
     FigureSpec(
-        name="changes_by_turn",
-        kind="curves",
-        title="Changes of answers by turn",
-        caption="By turn, mean share of the honest agents who were right and no longer are, of those who were not and "
-        "now are, and of those who heard one answer lead against theirs and now give it.",
-        of=("right_to_wrong", "wrong_to_right", "conformity"),
-    ),
-    FigureSpec(
-        name="confidence_by_turn",
-        kind="curves",
-        title="Confidence by turn",
-        caption="Mean confidence C in the policies that would be accepted after each turn (Definition XI.5); "
-        "simulations in which none would be are left out.",
-        of=("confidence",),
-    ),
-    FigureSpec(
         name="block_size",
         kind="quantities",
         title="Size of the blocks",
-        caption="Mean size of the blocks that hold a whole deliberation (first row: Figure 3b of the paper), and the "
-        "bytes that spreading it takes, by agents, turns or what else varies. Hung deliberations have empty blocks, "
-        "which are left out.",
+        caption="Mean size of the blocks that hold a whole deliberation (Figure 3b of the paper), by agents, turns or "
+        "what else varies. Hung deliberations have empty blocks, which are left out.",
         x="n",
         lines="turns",
-        of=("block_bytes", "spread_bytes", "flood_bytes"),
+        of=("block_bytes",),
         blocks=True,
     ),
     FigureSpec(
@@ -234,13 +213,12 @@ FIGURES = (
 )
 
 
-# What they show needs problems that have a right answer, or that have none.
+# What they show needs problems that have a right answer.
 _OF_RIGHT_ANSWERS = ("accuracy_by_turn", "deliberation_gain", "effective_votes", "conformity")
-_OF_POLICIES = ("confidence_by_turn",)
-_OF_HEARD_ANSWERS = ("conformity",)
 
 
 TABLES = (
+    TableSpec("measures", "parley.games.deliberation.talking:TalkingMeasures", OF_TRACES),
     TableSpec("decisions", "parley.games.deliberation.talking:Decisions"),
     TableSpec("martingale", "parley.games.deliberation.talking:Martingale"),
     TableSpec(
@@ -259,7 +237,7 @@ TABLES = (
 )
 
 
-class DeliberationEvidence(Evidence[DeliberationParameters, DeliberationTurn]):
+class DeliberationEvidence(Evidence[DeliberationParameters]):
     """What the deliberation game shows, and what it gives the ledger."""
 
     columns = GameColumns.read(Path(__file__).with_name("columns.yaml"), _rows)
@@ -268,7 +246,6 @@ class DeliberationEvidence(Evidence[DeliberationParameters, DeliberationTurn]):
     measures = MEASURES
     indicators = INDICATORS
     quantities = QUANTITIES
-    of_traces = OF_TRACES
     tables = TABLES
     paired_by = ("problem",)
     round_name = "turn"
@@ -294,9 +271,9 @@ class DeliberationEvidence(Evidence[DeliberationParameters, DeliberationTurn]):
         return sessions
 
     def shows(self, figure: FigureSpec, parameters: DeliberationParameters, groups: Sequence[Group]) -> bool:
-        """Return whether the figure is of right answers, or of policies, as the problems are."""
-        lacking = _OF_POLICIES if parameters.definitive else _OF_RIGHT_ANSWERS
-        return figure.name not in (*lacking, *(_OF_HEARD_ANSWERS if parameters.talk else ()))
+        """Return whether there are right answers, and heard ones, which some figures need."""
+        hidden = (*(["conformity"] if parameters.talk else []), *(() if parameters.definitive else _OF_RIGHT_ANSWERS))
+        return figure.name not in hidden
 
     def series(
         self, outcome: Mapping[str, Any], trace: Sequence[DeliberationTurn]
@@ -335,17 +312,6 @@ class DeliberationEvidence(Evidence[DeliberationParameters, DeliberationTurn]):
             results={entry["round"]: _result(entry) for entry in trace},
             results_label="honest agents in the largest agreement",
         )
-
-    def measured(
-        self,
-        parameters: DeliberationParameters,
-        outcome: Mapping[str, Any],
-        honest: Collection[str],
-        trace: Sequence[DeliberationTurn],
-    ) -> Mapping[str, Any]:
-        """Return what talking changed in the answers of the last panel."""
-        changed = effect_of_talking(outcome["metrics"]["right_answer"], honest, trace) | followed(honest, trace)
-        return {**changed, "first_confidence": last_panel(trace)[0]["measures"]["confidence"]}
 
     def of_agents(
         self, metrics: Mapping[str, Any], trace: Sequence[DeliberationTurn]

@@ -5,7 +5,7 @@ nor numbers beyond agents and turns; each default here says what it is.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, NotRequired, TypedDict
@@ -58,18 +58,6 @@ class DeliberationParameters(GameParameters):
         le=100,
         description="Rounds of messages between two answers (`turns: 1`). Agents then hear these, and no "
         "answers; with `order: in_turn` they speak in turn in the first round, and at once in the others.",
-    )
-    peer_record: Literal["none", "real", "drawn"] = newer_field(
-        default="none",
-        description="What agents are told of how often those they hear were right on earlier problems: nothing; the "
-        "truth about `earlier` problems that all answer first, alone (real); or that half of them, whom the seed "
-        "draws, were right more often, whatever they can do (drawn).",
-    )
-    earlier: int = newer_field(default=10, ge=1, le=100, description="How many problems such a record is of.")
-    reliability: Share = newer_field(
-        default=Fraction(9, 10),
-        gt=0.5,
-        description="Share of these on which half of the agents are said to be right (drawn); others on the rest.",
     )
     topology: Topology = Field(
         default=Complete(),
@@ -149,18 +137,10 @@ class DeliberationParameters(GameParameters):
     def _fits_together(self) -> "DeliberationParameters":
         if self.hears in ("nobody", ANOTHER_PROBLEM) and not self.definitive:
             raise ValueError(f"hears: {self.hears} needs problems with a right answer; policies have none")
-        if self.hears in ("nobody", ANOTHER_PROBLEM) and self.order == IN_TURN:
-            raise ValueError(f"order: {IN_TURN}: with hears: {self.hears} nobody hears who speaks first; remove it")
-        if self.peer_record != "none" and (self.hears in ("nobody", ANOTHER_PROBLEM) or not self.definitive):
-            raise ValueError("peer_record: needs problems with a right answer, and agents that hear others; remove it")
         if self.talk and self.turns != 1:
             raise ValueError("talk: is between a first answer and a last one; set turns: 1, or remove it")
-        if self.talk and (
-            self.hears in ("nobody", ANOTHER_PROBLEM) or not self.definitive or self.peer_record != "none"
-        ):
-            raise ValueError(
-                "talk: needs agents that hear others, no peer_record, and problems with a right answer; remove it"
-            )
+        if self.talk and (self.hears in ("nobody", ANOTHER_PROBLEM) or not self.definitive):
+            raise ValueError("talk: needs agents that hear others, and problems with a right answer; remove it")
         if self.redeliberations and self.panel_size is None:
             raise ValueError(
                 "redeliberations needs a panel_size below the number of agents: a hung problem goes to another set "
@@ -265,8 +245,7 @@ class DeliberationView:
 
     `problem` knows the right answer, which no prompt has: scripted honest agents stand for agents of a known skill,
     and scripted adversaries must know it to be wrong on purpose. `facts` are those of the problem that the agent was
-    dealt, and those that stand word for word in the last arguments that it gets, its own among them. `records` says on
-    how many earlier problems those it hears were right, as it is told; it is empty where it is told nothing.
+    dealt, and those that stand word for word in the last arguments that it gets, its own among them.
     """
 
     phase: str
@@ -278,7 +257,6 @@ class DeliberationView:
     heard: Mapping[str, Value | None]
     target: Value | None
     facts: tuple[str, ...] = ()
-    records: Mapping[str, int] = field(default_factory=dict)
 
 
 class Verdict(TypedDict):
@@ -307,7 +285,6 @@ class DeliberationTurn(TypedDict):
     facts: NotRequired[Mapping[str, list[str]]]  # there too: by agent, the facts of the problem that it was dealt
     levels: NotRequired[Mapping[str, str]]  # among policies: the share of honest agents that support each
     another_problem: NotRequired[Mapping[str, Any]]  # in the first turn of each: it, and what was answered to it
-    records: NotRequired[Mapping[str, int]]  # there too: by agent, what others are told of it
     verdict: NotRequired[Verdict]  # in the last turn of each
 
 

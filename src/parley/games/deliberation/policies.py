@@ -94,43 +94,19 @@ def pooler(view: DeliberationView, rng: "np.random.Generator", given: PolicyPara
     return _reply(view, value, told, message=told)
 
 
-class Urn(PolicyParameters):
+class Copies(PolicyParameters):
     """How good a first answer is."""
 
     accuracy: Chance = Field(default=0.7, description="Chance that its first answer is right.")
 
 
-def urn(view: DeliberationView, rng: "np.random.Generator", given: Urn) -> Mapping[str, Any]:
-    """Answer right by chance; then give the last answer of one of all whom it knows, itself among them, at random.
-
-    So the share of right answers is a martingale (the voter model of Clifford and Sudbury, 1973): talking among such
-    agents makes them agree, and never better. It is the control of measures that look for a gain.
-    """
-    if view.own is None and not view.heard:
-        return _reply(view, _first(view, rng, given.accuracy), "This follows from the problem.")
-    known = [view.own, *view.heard.values()]
-    return _reply(view, known[int(rng.integers(len(known)))], "So one of us said.")
-
-
-def copies(view: DeliberationView, rng: "np.random.Generator", given: Urn) -> Mapping[str, Any]:
+def copies(view: DeliberationView, rng: "np.random.Generator", given: Copies) -> Mapping[str, Any]:
     """Answer each problem as all of its kind do: right by a chance that the problem decides for all of them at once.
 
     So a group of them has one vote, however many they are. It is the control of measures of how errors go together.
     """
     answer = _first(view, stream("copies", view.problem.id), given.accuracy)
     return _reply(view, answer, "This follows from the problem.")
-
-
-def follower(view: DeliberationView, rng: "np.random.Generator", given: Urn) -> Mapping[str, Any]:
-    """Answer right by chance; then give the last answer of whom it hears with the best record, of several the first.
-
-    It is the control of measures that ask whether agents trust a record: nobody trusts it more.
-    """
-    heard = [peer for peer, value in view.heard.items() if value is not None]
-    if not heard:
-        return _reply(view, view.own or _first(view, rng, given.accuracy), "This follows from the problem.")
-    best = max(heard, key=lambda peer: view.records.get(peer, 0))
-    return _reply(view, view.heard[best], "Who was right before said so.")
 
 
 def stubborn(view: DeliberationView, rng: "np.random.Generator", given: PolicyParameters) -> Mapping[str, Any]:
@@ -147,9 +123,7 @@ POLICIES: Mapping[str, PolicyKind] = policy_table(
     LLM,
     scripted_kind(solver, Solver),
     scripted_kind(pooler),
-    scripted_kind(urn, Urn),
-    scripted_kind(copies, Urn),
-    scripted_kind(follower, Urn),
+    scripted_kind(copies, Copies),
     PolicyKind("llm_persuader", roles=(BYZANTINE,), instructions=_instructions),
     scripted_kind(stubborn, roles=(BYZANTINE,)),
 )

@@ -127,8 +127,7 @@ def places(
     `facts` are those of the problem that the agent holds; they stand below its question. What it hears is of the
     problem at hand, or of `another_problem`, its text ("" for none).
     """
-    records = {name: f" (right on {right} of {p.earlier} earlier problems)" for name, right in view.records.items()}
-    others = [answer_text(name + records.get(name, ""), said, p.shown_chars) for name, said in heard.items()]
+    others = [answer_text(name, said, p.shown_chars) for name, said in heard.items()]
     heading = _SHUFFLED if view.problem.shared else _OF_ALL if p.facts == "all" else _DEALT
     known = [heading, *(f"- {one_line(fact)}" for fact in facts)] if facts else []
     return {

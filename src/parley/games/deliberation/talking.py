@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.games.deliberation.decisions import decisions, last_panel
+from parley.games.deliberation.decisions import decisions, effect_of_talking, followed, last_panel
 from parley.games.deliberation.parameters import DeliberationTurn, values_of
 from parley.games.deliberation.turns import chance_right
 from parley.games.evidence import ARM_AXIS, FIRST, INDEPENDENT, NO_ARM, TALK, TableMaker
@@ -23,6 +23,28 @@ from parley.statistics.stats import wilson_of_mean
 
 Trace = Sequence[DeliberationTurn]
 _RULE = ("voters", "answers", "rule")
+
+
+class TalkingMeasures(TableMaker):
+    """Makes a row per game with what talking changed in the answers of the last panel."""
+
+    def rows(self, game: Any, trace: Trace) -> list[dict[str, Any]]:
+        """Return the row of one game."""
+        right = game.summary.outcome["metrics"]["right_answer"]
+        changed = effect_of_talking(right, game.honest, trace) | followed(game.honest, trace)
+        first = last_panel(trace)[0]["measures"]["confidence"]
+        same = {**game.simulation.condition.axes, "seed": game.simulation.seed, "id": game.simulation.id}
+        return [{**changed, "first_confidence": first, **same}]
+
+    def tables(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, pd.DataFrame]:
+        """Return the table `measures`."""
+        return {"measures": pd.DataFrame(rows)}
+
+    def asked(self, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame | None:
+        """Return what questions may ask about; nothing that is missing in all games."""
+        names = [each.name for each in self.study.game.evidence.about("measures")]
+        table = pd.DataFrame(rows, columns=["id", *names]).dropna(axis="columns", how="all")
+        return table.set_index("id") if rows else None
 
 
 class Decisions(TableMaker):

@@ -1,35 +1,33 @@
-"""Problems of files: GSM8K, the groups of DeliData, HiddenBench, one's own, and policies to choose from.
+"""Problems of files: GSM8K, the groups of DeliData, HiddenBench, and one's own.
 
-GSM8K (Cobbe et al. 2021) are grade school math problems, in JSON lines or Hugging Face's parquet files; the groups of
-DeliData (Karadzhov, Stafford, Vlachos 2023), a file for each, deliberated the Wason card problem; HiddenBench (Li,
-Naito, Shirado 2025) are hidden profiles, in one JSON file.
+GSM8K (Cobbe et al. 2021) are grade school math problems, in JSON lines; the groups of DeliData (Karadzhov, Stafford,
+Vlachos 2023), a file for each, deliberated the Wason card problem; HiddenBench (Li, Naito, Shirado 2025) are hidden
+profiles, in one JSON file.
 
 Loaders raise UsageError that names the first row that is no problem: the same file is always the same problems.
 """
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from parley.errors import UsageError
-from parley.files import open_regular, read_columns, read_regular
+from parley.files import read_regular
 from parley.games.problems.numbers import MAX_CHARACTERS, read_number
 from parley.games.problems.problem import Problem, is_letter, question, read_choice, right_cards
 from parley.identity import digest
 from parley.policies.own_code import first_problem
 from parley.text import one_line
-from parley.text.yamlfile import FileModel, Slug, StrictModel, load_yaml, validated
+from parley.text.yamlfile import StrictModel, validated
 
 _MAX_BYTES = 64 * 2**20  # of one file
-_MAX_CARDS = 10  # whose selections, one of which is drawn as a wrong answer, are not too many
 
 _Short = Annotated[str, Field(min_length=1, max_length=MAX_CHARACTERS)]
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -80,28 +78,34 @@ def _json_lines(path: Path, model: type[_Model]) -> Iterator[tuple[str, _Model]]
             yield where, validated(model, row, where)
 
 
-# Problems of one's own
+# Problems of one's own, and ours in the same form
+
+
+OUR_POLICIES = Path(__file__).parent / "policies.jsonl"
+OUR_PROFILES = Path(__file__).parent / "hidden_profiles.jsonl"
+Answers = Literal["number", "choice", "policies"]
 
 
 class _Own(StrictModel):
     question: str
-    answer: _Short | int | float
+    answer: _Short | int | float | None = None
     choices: list[_Short] = Field(default=[], max_length=26)
     facts: list[_Short] = Field(default=[], max_length=100)
     id: Annotated[str, Field(min_length=1, max_length=100)] | None = None
 
 
-def load_json_lines(path: Path, answers: Literal["number", "choice"], shuffle: bool = False) -> ProblemSet:
+def load_json_lines(path: Path, answers: Answers, shuffle: bool = False) -> ProblemSet:
     """Return the problems of a file of JSON lines.
 
-    The answer of a choice is the text of one of its choices, or its letter, A for the first. Choices to `shuffle` are
-    no letters: `B` as the first one would be two answers.
+    The answer of a choice is the text of one of its choices, or its letter, A for the first; among policies none is
+    right. Choices to `shuffle` are no letters: `B` as the first one would be two answers.
     """
     problems = []
     for where, row in _json_lines(path, _Own):
-        options, answer = tuple(row.choices), str(row.answer)
-        right = read_number(answer) if answers == "number" else read_choice(answer, options)
-        if shuffle:
+        options, answer, right = tuple(row.choices), str(row.answer), None
+        if answers != "policies":
+            right = read_number(answer) if answers == "number" else read_choice(answer, options)
+        if shuffle and answers == "choice":
             _refuse_letters(f"{where}: choices", options, ", or set shuffle: false")
         name = row.id or where.removeprefix(f"{path}: ").replace(" ", "-")  # line-1
         parts = {"question": row.question, "answer": right, "options": options, "facts": tuple(row.facts)}
@@ -130,13 +134,10 @@ def load_hidden_bench(path: Path, agents: int | None) -> ProblemSet:
         tasks = _TASKS.validate_json(_text(path))
     except ValidationError as error:
         raise UsageError(f"{path}: not HiddenBench's list of tasks: {first_problem(error)}") from None
-    problems, known = [], set[int]()
+    problems = []
     for number, task in enumerate(tasks, 1):
         options = tuple(task.possible_answers)
         _refuse_letters(f"{path}: task {number}: possible_answers", options)  # they are shuffled
-        if task.id in known:
-            raise UsageError(f"{path}: task {number}: id: {task.id} is that of another task; remove one of them")
-        known.add(task.id)
         right = read_choice(task.correct_answer, options)
         parts = {"question": task.description, "answer": right, "options": options}
         parts |= {"facts": tuple(task.hidden_information), "shared": tuple(task.shared_information)}
@@ -164,23 +165,10 @@ class _Solved(BaseModel):
     answer: str
 
 
-def gsm8k_files(path: Path, split: str) -> list[Path]:
-    """Return the files of a split in a folder, or the file itself; raises UsageError if there are none."""
-    if path.is_file():
-        return [path]
-    if not path.is_dir():
-        raise UsageError(f"{path}: no file or folder with GSM8K's {split}.jsonl or {split}-*.parquet")
-    for pattern in (f"{split}.jsonl", f"main/{split}-*.parquet", f"{split}-*.parquet"):
-        if files := sorted(path.glob(pattern)):
-            return files
-    raise UsageError(f"{path}: no {split}.jsonl and no {split}-*.parquet is there, which GSM8K has")
-
-
-def load_gsm8k(files: Sequence[Path], split: str) -> ProblemSet:
-    """Return the problems of the files of a split; row k (from 1, empty lines left out) is `gsm8k-<split>-<k>`."""
-    rows = (_parquet(file) if file.suffix == ".parquet" else _json_lines(file, _Solved) for file in files)
+def load_gsm8k(file: Path, split: str) -> ProblemSet:
+    """Return the problems of the file of a split; row k (from 1, empty lines left out) is `gsm8k-<split>-<k>`."""
     problems = []
-    for number, (where, row) in enumerate(chain.from_iterable(rows), 1):
+    for number, (where, row) in enumerate(_json_lines(file, _Solved), 1):
         stated = _ANSWER.search(row.answer)
         asked = one_line(_ANNOTATION.sub("", row.question))
         right = read_number(stated[1]) if stated else None
@@ -188,91 +176,23 @@ def load_gsm8k(files: Sequence[Path], split: str) -> ProblemSet:
     return ProblemSet(tuple(problems))
 
 
-def _parquet(file: Path) -> Iterator[tuple[str, _Solved]]:
-    """Yield the rows of a parquet file like `_json_lines`."""
-    import pyarrow as pa
-
-    try:
-        with open_regular(file) as opened:
-            rows = read_columns(opened, [*_Solved.model_fields]).to_pylist()
-    except (OSError, pa.ArrowException) as error:
-        reason = one_line(str(error), 120)
-        raise UsageError(f"{file}: no parquet file with question and answer, or a cut one ({reason})") from None
-    for number, row in enumerate(rows, 1):
-        where = f"{file}: row {number}"
-        yield where, validated(_Solved, row, where)
-
-
 # DeliData
 
 
-_DELIDATA_COLUMNS = {"group_id", "message_type", "original_text"}
+def load_delidata(folder: Path) -> ProblemSet:
+    """Return one problem per group, with the cards of its INITIAL row; the group's id is the problem's.
 
-
-def delidata_files(path: Path) -> list[Path]:
-    """Return the files of a folder, hidden ones left out, in order; raises UsageError if there are none."""
-    files = sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith("."))
-    if not files:
-        raise UsageError(f"{path}: no folder with files; DeliData has tab-separated ones, one per group")
-    return files
-
-
-def load_delidata(files: Sequence[Path]) -> ProblemSet:
-    """Return one problem per group, with the cards of its INITIAL row; the group's id is the problem's."""
+    A row's text is `participants&&cards`. Files of something else, and hidden ones, are passed over.
+    """
     problems: dict[str, Problem] = {}
-    for file in files:
+    for file in sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".")):
         rows: list[list[str]] = [[]]
         with suppress(UsageError):  # of another file, such as a picture
             rows = [line.rstrip("\r").split("\t") for line in _text(file).split("\n")]
-        if not _DELIDATA_COLUMNS.issubset(rows[0]):
-            continue
-        groups = [dict(zip(rows[0], cells, strict=False)) for cells in rows[1:]]
-        initial = [group for group in groups if group.get("message_type") == "INITIAL"]
-        if not initial:
-            raise UsageError(f"{file}: has no INITIAL row, which tells the cards")
-        for row in initial:
-            problem = _group(row, str(file))
-            if problem.id in problems:
-                raise UsageError(f"{file}: the group {problem.id} is repeated; remove one of its files")
-            problems[problem.id] = problem
-    return ProblemSet(tuple(problems.values()))
-
-
-def _group(row: Mapping[str, str], where: str) -> Problem:
-    """Return the problem of a row whose text is `participants&&cards`."""
-    cards = tuple(card.strip() for card in row.get("original_text", "").partition("&&")[2].split(","))
-    if len(cards) > _MAX_CARDS:
-        raise UsageError(f"{where}: more than {_MAX_CARDS} cards")
-    group = one_line(row.get("group_id", ""), 100)
-    return _problem(where, id=group, kind="cards", question=question(cards), answer=right_cards(cards), options=cards)
-
-
-# Policies to choose from
-
-
-OUR_POLICIES = Path(__file__).parent / "policies.yaml"
-OUR_PROFILES = Path(__file__).parent / "hidden_profiles.jsonl"
-
-
-class _Entry(FileModel):
-    id: Slug
-    question: Annotated[str, AfterValidator(one_line)]
-    policies: list[Annotated[str, Field(max_length=MAX_CHARACTERS)]] = Field(max_length=50)
-
-
-class _PolicyFile(FileModel):
-    problems: list[_Entry] = Field(min_length=1, max_length=10_000)
-
-
-def load_policies(path: Path) -> ProblemSet:
-    """Return the problems of a file; raises UsageError with the first thing that is wrong in it."""
-    problems: dict[str, Problem] = {}
-    for index, entry in enumerate(validated(_PolicyFile, load_yaml(path), str(path)).problems):
-        where = f"{path}: problems[{index}]"
-        if entry.id in problems:
-            raise UsageError(f"{where}.id: {entry.id!r} is repeated; rename one of the problems")
-        options = tuple(map(one_line, entry.policies))
-        problems[entry.id] = _problem(
-            where, id=entry.id, kind="policies", question=entry.question, answer=None, options=options
-        )
+        for row in [dict(zip(rows[0], cells, strict=False)) for cells in rows[1:]]:
+            if row.get("message_type") == "INITIAL":
+                cards = tuple(card.strip() for card in row.get("original_text", "").partition("&&")[2].split(","))
+                group = one_line(row.get("group_id", ""), 100)
+                parts = {"question": question(cards), "answer": right_cards(cards), "options": cards}
+                problems[group] = _problem(str(file), id=group, kind="cards", **parts)
     return ProblemSet(tuple(problems.values()))

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_serializer, model_validator
+from pydantic import Field, model_serializer
 
 from parley import paths
 from parley.errors import UsageError
@@ -57,43 +57,40 @@ class _Source(StrictModel):
 
     @property
     def _name(self) -> str:
-        """Return the kind, with the parameters that are not as usual."""
-        shared = {"kind", "version", *_Stored.model_fields}
-        return self.kind + self._changed([name for name in type(self).model_fields if name not in shared])
+        shared = {"kind", "version", *_Files.model_fields}
+        return self.kind + self._changed(name for name in type(self).model_fields if name not in shared)
 
     def _changed(self, names: Iterable[str]) -> str:
         fields = type(self).model_fields
         return "".join(f"-{n}-{value}" for n in names if (value := getattr(self, n)) != fields[n].default)
 
-    def stored(self) -> data_sets.ProblemSet | None:
-        """Return the problems of files, in their order; None for generated ones. Raises UsageError like `check`."""
-        return None
-
     @property
     def size(self) -> int | None:
         """The number of different problems; None where there is no end of them. Raises UsageError like `check`."""
-        stored = self.stored()
-        return self.first or (None if stored is None else len(stored.problems))
+        return self.first
+
+    @property
+    def has_facts(self) -> bool:
+        """Whether any of the problems has facts that agents may hold."""
+        return False
 
     def check(self) -> None:
         """Raise UsageError, in one line with the remedy, if the problems cannot be had."""
-        self.stored()
 
     def problem(self, seed: int) -> Problem:
         """Return the problem of simulation seed `seed` (from 0): a finite set begins again. Raises UsageError."""
         number = seed % self.first if self.first else seed
         return self._made(f"{self._name}-{self.order}-{number}", stream("problem", self.kind, self.order, number))
 
-    def others(self, seed: int, number: int = 1) -> list[Problem]:
-        """Return different problems, drawn by the seed, that ask something else than its own; raises UsageError."""
-        most, found = self.size or 10**9, {self.problem(seed).question: self.problem(seed)}
+    def another(self, seed: int) -> Problem:
+        """Return a problem, drawn by the seed, that asks something else than its own; raises UsageError."""
+        most, own = self.size or 10**9, self.problem(seed)
         start = int(stream("another problem", self.kind, self.order, seed).integers(most))
         for place in range(min(most, 1_000)):
             problem = self.problem((start + place) % most)
-            found.setdefault(problem.question, problem)
-            if len(found) > number:
-                return [*found.values()][1:]
-        raise UsageError(f"problems: {self}: has no {number + 1} different problems, as are needed; use others")
+            if problem.question != own.question:
+                return problem
+        raise UsageError(f"problems: {self}: has no two different problems, as are needed; use others")
 
     def _made(self, problem_id: str, rng: "np.random.Generator") -> Problem:
         """Return the problem with this id, drawn with `rng`."""
@@ -163,30 +160,24 @@ class Wason(_Source):
 
 
 class _Stored(_Source):
-    """Problems of files. Identity is what the files hold, by its SHA-256, not where they are."""
+    """Problems that are stored. Identity is what they are, by their SHA-256, not where."""
 
-    path: str | None = Field(
-        default=None,
-        min_length=1,
-        description="File or folder; relative paths start at the folder of results/. Not identity.",
-    )
     sha256: str | None = Field(
         default=None, pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the problems, which is then checked."
     )
 
-    def check(self) -> None:
-        """Raise UsageError, in one line, if the files are missing, not what they should be, or not those named.
+    @property
+    def size(self) -> int:
+        """The number of different problems."""
+        return self.first or len(self._stored())
 
-        Where a study names the problems by their SHA-256, files that are not here are missed only when it is played:
-        its records hold their problems.
-        """
-        at = None if self.path is None else self._at(self.path)
-        if self.sha256 is None or (at is not None and os.path.exists(at)):
-            self.stored()
+    def check(self) -> None:
+        """Raise UsageError, in one line, if the problems are not those named, or too few."""
+        self._stored()
 
     def problem(self, seed: int) -> Problem:
         """Return problem number `seed` of the order; after the last one the first comes again."""
-        problems = self.stored().problems
+        problems = self._stored()
         order = _order(self.order, len(problems))
         return problems[order[seed % (self.first or len(problems))]]
 
@@ -197,54 +188,67 @@ class _Stored(_Source):
     @model_serializer(mode="plain")
     def _identity(self) -> dict[str, Any]:
         """Return what can change a result: no path, but what is there."""
-        left_out = {"path", "sha256"}
-        kept = {name: getattr(self, name) for name in type(self).model_fields if name not in left_out}
+        kept = {name: getattr(self, name) for name in type(self).model_fields if name not in ("path", "sha256")}
         return {**kept, "sha256": self.problems_sha256()}
 
     def _loaded(self) -> data_sets.ProblemSet:
         """Return the problems of the files, loaded once; raises UsageError."""
         raise NotImplementedError
 
-    def stored(self) -> data_sets.ProblemSet:
-        """Return the problems of the files; raises UsageError if they are others than the study names, or too few."""
+    def _stored(self) -> Sequence[Problem]:
         loaded = self._loaded()
-        where = self.path or self.kind
-        if self.sha256 is not None and loaded.sha256 != self.sha256:
+        if self.sha256 not in (None, loaded.sha256):
             raise UsageError(
-                f"{where}: not the problems that the study names (their SHA-256 is {loaded.sha256[:12]}..., not "
-                f"{self.sha256[:12]}...); get those, or change sha256"
+                f"{self._place}: not the problems that the study names (their SHA-256 is {loaded.sha256[:12]}..., not "
+                f"{str(self.sha256)[:12]}...); get those, or change sha256"
             )
         if len(loaded.problems) < (self.first or 1):
             remedy = f"lower first ({self.first:,})" if loaded.problems else "add some, or take others of the file"
-            raise UsageError(f"{where}: {len(loaded.problems):,} problems; {remedy}")
-        return loaded
+            raise UsageError(f"{self._place}: {len(loaded.problems):,} problems; {remedy}")
+        return loaded.problems
 
-    def _folder(self) -> Path:
-        """Return the path as given; raises UsageError if there is none, as in a source read from a record."""
+    @property
+    def _place(self) -> str:
+        return self.kind
+
+
+class _Files(_Stored):
+    """Problems of files."""
+
+    path: str | None = Field(
+        default=None,
+        min_length=1,
+        description="File or folder; relative paths start at the folder of results/. Not identity.",
+    )
+
+    def check(self) -> None:
+        """Raise UsageError, in one line, if the files are missing, not what they should be, or not those named.
+
+        Where a study names the problems by their SHA-256, files that are not here are missed only when it is played:
+        its records hold their problems.
+        """
+        if self.sha256 is None or (self.path is not None and os.path.exists(self._at())):
+            super().check()
+
+    @property
+    def _place(self) -> str:
+        return self.path or self.kind
+
+    def _at(self) -> Path:
+        """Return where the files are; raises UsageError if there are none, as in a source read from a record."""
         if self.path is None:
             raise UsageError(f"{self.kind}: its path is missing; add path (a record does not hold it)")
-        if not os.path.exists(path := self._at(self.path)):
+        return paths.root() / os.path.expanduser(self.path)
+
+    def _file(self) -> Path:
+        if not os.path.exists(path := self._at()):
             raise UsageError(
-                f"{one_line(self.path, 300)}: no such file or folder; relative paths start at the folder of results/"
+                f"{one_line(self._place, 300)}: no such file or folder; relative paths start at the folder of results/"
             )
         return path
 
-    @staticmethod
-    def _at(path: str) -> Path:
-        return paths.root() / os.path.expanduser(path)
 
-
-class _DataSet(_Stored):
-    """Files of a published data set."""
-
-    @model_validator(mode="after")
-    def _has_a_place(self) -> Any:
-        if self.path is None and self.sha256 is None:
-            raise ValueError("add path")
-        return self
-
-
-class Gsm8k(_DataSet):
+class Gsm8k(_Files):
     """GSM8K: grade school math problems with a number as answer."""
 
     kind: Literal["gsm8k"] = "gsm8k"
@@ -257,11 +261,11 @@ class Gsm8k(_DataSet):
         return f"{self.kind}-{self.split}"
 
     def _loaded(self) -> data_sets.ProblemSet:
-        files = data_sets.gsm8k_files(self._folder(), self.split)
-        return _load(_states(files), data_sets.load_gsm8k, tuple(files), self.split)
+        file = self._file()
+        return _load(data_sets.load_gsm8k, file / f"{self.split}.jsonl" if file.is_dir() else file, self.split)
 
 
-class Delidata(_DataSet):
+class Delidata(_Files):
     """DeliData: the Wason card problems that 500 groups of people deliberated."""
 
     kind: Literal["delidata"] = "delidata"
@@ -269,14 +273,18 @@ class Delidata(_DataSet):
     _answers: ClassVar[Kind] = "cards"
 
     def _loaded(self) -> data_sets.ProblemSet:
-        files = data_sets.delidata_files(self._folder())
-        return _load(_states(files), data_sets.load_delidata, tuple(files))
+        return _load(data_sets.load_delidata, self._file())
 
 
-class _Lines(_Stored):
+class _Choices(_Stored):
     """Problems of which some may be choices."""
 
     shuffle: bool = Field(default=True, description="Whether the choices stand in another order for each seed.")
+
+    @property
+    def has_facts(self) -> bool:
+        """Whether any of the problems has facts that agents may hold."""
+        return any(problem.facts for problem in self._stored())
 
     def problem(self, seed: int) -> Problem:
         """Return problem number `seed` of the order, its choices shuffled by the seed."""
@@ -289,11 +297,13 @@ class _Lines(_Stored):
         return replace(problem, answer=letters(options)[right], options=options)
 
 
-class JsonLines(_Lines):
-    """Problems of one's own, a JSON object in each line: question, answer, for a choice its choices, perhaps facts."""
+class JsonLines(_Choices, _Files):
+    """Problems of one's own, a JSON object in each line: question, answer, perhaps choices or policies, and facts."""
 
     kind: Literal["jsonl"] = "jsonl"
-    answers: Literal["number", "choice"] = Field(default="number", description="What an answer is.")
+    answers: data_sets.Answers = Field(
+        default="number", description="What an answer is; `choices` are what to choose from, or the policies."
+    )
 
     @property
     def problem_kind(self) -> Kind:
@@ -302,14 +312,13 @@ class JsonLines(_Lines):
 
     @property
     def _name(self) -> str:
-        return f"{self.kind}-{self.problems_sha256()[:6]}" + ("" if self.shuffle else "-unshuffled")
+        return f"{self.kind}-{self.problems_sha256()[:6]}" + self._changed(["shuffle"])
 
     def _loaded(self) -> data_sets.ProblemSet:
-        file = self._folder()
-        return _load(_states([file]), data_sets.load_json_lines, file, self.answers, self.shuffle)
+        return _load(data_sets.load_json_lines, self._file(), self.answers, self.shuffle)
 
 
-class HiddenProfiles(_Lines):
+class HiddenProfiles(_Choices):
     """Twenty choices of ours: no agent can tell the right one by the facts that it holds, all of them together can.
 
     After Stasser and Titus (1985): what all know speaks for a wrong choice, and each of the four facts rules out one.
@@ -319,21 +328,11 @@ class HiddenProfiles(_Lines):
 
     _answers: ClassVar[Kind] = "choice"
 
-    @property
-    def _name(self) -> str:
-        return self.kind + ("" if self.shuffle else "-unshuffled")
-
-    def check(self) -> None:
-        """Raise UsageError if a path is given: these problems come with Parley."""
-        if self.path is not None:
-            raise UsageError(f"{self.kind}: come with Parley; remove path, or write kind: jsonl for yours")
-        super().check()
-
     def _loaded(self) -> data_sets.ProblemSet:
-        return _load(_states([data_sets.OUR_PROFILES]), data_sets.load_json_lines, data_sets.OUR_PROFILES, "choice")
+        return _load(data_sets.load_json_lines, data_sets.OUR_PROFILES, "choice")
 
 
-class HiddenBench(_Lines):
+class HiddenBench(_Choices, _Files):
     """HiddenBench: hidden profiles in which each agent gets the shared facts and one hidden fact."""
 
     kind: Literal["hidden_bench"] = "hidden_bench"
@@ -343,52 +342,34 @@ class HiddenBench(_Lines):
 
     _answers: ClassVar[Kind] = "choice"
 
-    def _loaded(self) -> data_sets.ProblemSet:
-        file = self._folder()
-        return _load(_states([file]), data_sets.load_hidden_bench, file, self.agents)
+    @property
+    def has_facts(self) -> bool:
+        """Whether any of the problems has facts: all have, also where the file is missed only when it is played."""
+        return True
 
-    def check_agents(self, agents: int) -> None:
-        """Raise UsageError unless each of so many agents gets one hidden fact of each task, if these are here."""
-        facts = {self.agents or agents}
-        if self.agents is None and self.path is not None and os.path.exists(self._at(self.path)):
-            facts = {len(problem.facts) for problem in self.stored().problems}
-        if facts != {agents}:
-            made_for = " and ".join(map(str, sorted(facts)))
-            raise UsageError(
-                f"problems: {self.kind}: each agent gets one hidden fact: {agents} agents cannot play tasks for "
-                f"{made_for}; write agents: {agents} beside its path, or change n"
-            )
+    def _loaded(self) -> data_sets.ProblemSet:
+        return _load(data_sets.load_hidden_bench, self._file(), self.agents)
 
 
 class Policies(_Stored):
-    """Policies to put first: the problems that come with Parley, or those of a YAML file."""
+    """Ten problems of ours: which of some policies should come first? None is right."""
 
     kind: Literal["policies"] = "policies"
 
     _answers: ClassVar[Kind] = "policies"
 
-    @property
-    def _name(self) -> str:
-        sha256 = self.problems_sha256()
-        return self.kind if sha256 == _policies(data_sets.OUR_POLICIES).sha256 else f"{self.kind}-{sha256[:6]}"
-
     def _loaded(self) -> data_sets.ProblemSet:
-        ours = _policies(data_sets.OUR_POLICIES)
-        return ours if self.path is None and self.sha256 in (None, ours.sha256) else _policies(self._folder())
+        return _load(data_sets.load_json_lines, data_sets.OUR_POLICIES, "policies")
 
 
-def _policies(path: Path) -> data_sets.ProblemSet:
-    return _load(_states([path]), data_sets.load_policies, path)
-
-
-def _states(files: Sequence[Path]) -> tuple[tuple[str, int, int], ...]:
-    """Return name, size and time of files: if none changed, what was loaded from them is taken to hold."""
-    return tuple((str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files)
+def _load(load: Callable[..., data_sets.ProblemSet], path: Path, *more: Any) -> data_sets.ProblemSet:
+    """Return what a loader finds, loaded once in a process, and again if the file's size or time changed."""
+    state = path.stat() if path.exists() else None
+    return _kept(state and (state.st_size, state.st_mtime_ns), load, path, *more)
 
 
 @lru_cache(maxsize=16)
-def _load(_: object, load: Callable[..., data_sets.ProblemSet], *where: Any) -> data_sets.ProblemSet:
-    """Return what a loader finds, loaded once in a process, and again if a file's size or time changed."""
+def _kept(_: object, load: Callable[..., data_sets.ProblemSet], *where: Any) -> data_sets.ProblemSet:
     return load(*where)
 
 

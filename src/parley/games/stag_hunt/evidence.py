@@ -115,19 +115,6 @@ BEHAVIORS = (
 )
 
 
-def _cooperation_by_round(name: str, axis: str, conditions: str, lines: str) -> FigureSpec:
-    return FigureSpec(
-        name=f"cooperation_by_round_and_{name}",
-        kind="curves",
-        title=f"Cooperation by round, {conditions}",
-        caption=f"Mean share of honest players that hunt the stag, by round: a line {lines}, all else in a panel "
-        "being equal.",
-        x=axis,
-        needs=(axis,),
-        of=("cooperation",),
-    )
-
-
 FIGURES = (
     FigureSpec(
         name="cooperation_by_round",
@@ -135,19 +122,6 @@ FIGURES = (
         title="Cooperation by round",
         caption="Mean share of honest players that hunt the stag, and share of hunts that succeed, by round.",
         of=("cooperation", "success"),
-    ),
-    _cooperation_by_round("byzantine", "b", "with Byzantine players and without", "per number of Byzantine players"),
-    _cooperation_by_round("disclosure", "disclosure", "by what prompts say of the topology", "per disclosure"),
-    _cooperation_by_round(
-        "cheap_talk", "cheap_talk", "with cheap talk and without", "with cheap talk and one without"
-    ),
-    FigureSpec(
-        name="payoff_by_round",
-        kind="curves",
-        title="Payoff and promises by round",
-        caption="Mean payoff of honest players as a share of the stag's, and share of honest players that broadcast a "
-        "cooperative word, by round.",
-        of=("payoff", "promises"),
     ),
     FigureSpec(
         name="cooperation_and_recovery",
@@ -187,32 +161,6 @@ FIGURES = (
         of=("hare_for_good",),
         by_player=True,
     ),
-    FigureSpec(
-        name="payoff_map",
-        kind="map",
-        title="Payoff by number of Byzantine players",
-        caption="Mean payoff of an honest player per round, by number of Byzantine players and all else that varies.",
-        x="b",
-        needs=("model", "b"),
-        of=("honest_payoff",),
-    ),
-    FigureSpec(
-        name="payoff_by_disclosure",
-        kind="map",
-        title="Payoff by disclosure",
-        caption="Mean payoff of an honest player per round, by what prompts say of the topology.",
-        x="disclosure",
-        needs=("topology", "disclosure"),
-        of=("honest_payoff",),
-    ),
-    FigureSpec(
-        name="cooperation_by_topology",
-        kind="map",
-        title="Full cooperation by topology",
-        caption="Rate of simulations that end in full cooperation, by topology.",
-        x="topology",
-        needs=("topology",),
-    ),
     OUTCOMES_BY_BYZANTINE,
 )
 
@@ -224,11 +172,10 @@ TABLES = (
     TableSpec("measures", "parley.games.stag_hunt.reactions:HuntDeeds", DEEDS),
     TableSpec("reactions", "parley.games.stag_hunt.reactions:Reactions", REACTIONS),
     TableSpec("behaviors", "parley.games.stag_hunt.reactions:Behaviors", BEHAVIORS),
-    TableSpec("thresholds", "parley.games.stag_hunt.reactions:Thresholds"),
 )
 
 
-class StagHuntEvidence(Evidence[StagHuntParameters, HuntRound]):
+class StagHuntEvidence(Evidence[StagHuntParameters]):
     """What the stag hunt shows; the measures are in the trace."""
 
     columns = GameColumns.read(Path(__file__).with_name("columns.yaml"), _rows, FACTS)

@@ -4,11 +4,11 @@ N players hunt together over several rounds. Each broadcasts one word, then all 
 takes all of them, and the hare, which takes nobody else. Words and actions are seen along a network.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any
 
 from parley.errors import UsageError
-from parley.games.base import Game, Outcome, Paper, threat_class
+from parley.games.base import Game, Outcome, Paper
 from parley.games.evidence import OutcomeClass
 from parley.games.network import Links, Star
 from parley.games.parameters import BYZANTINE, HONEST, Group, Seat
@@ -156,11 +156,10 @@ class StagHuntGame(Game[StagHuntParameters]):
         return super().possible_outcomes(parameters, groups) - impossible
 
     @classmethod
-    def threat_model(cls, parameters: StagHuntParameters, groups: Sequence[Group]) -> str:
-        """Return "paper" if all Byzantine players are scripted betrayers, as in the paper (A.5); else what is not."""
+    def beyond(cls, parameters: StagHuntParameters, groups: Sequence[Group]) -> Iterable[str]:
+        """Return what is beyond the paper (A.5), whose Byzantine players are all scripted betrayers."""
         kinds = [group.policy.kind for group in groups if group.role == BYZANTINE and group.count]
-        reasons = {"asks a model" if kind.asks_model else kind.beyond for kind in kinds} - {""}
-        return threat_class(groups, sorted(reasons))
+        return sorted({"asks a model" if kind.asks_model else kind.beyond for kind in kinds} - {""})
 
     # What a player is asked, and what it sees
 
@@ -224,8 +223,6 @@ class StagHuntGame(Game[StagHuntParameters]):
             return texts.published_user(text, phase.name, p, players, heard, seen, sent)
         if self._published and part == "system" and seat.role == BYZANTINE:
             return f"{text}\n{sent[texts.AIM]}"
-        if part == "user" and phase.name == "act" and p.nudge:
-            return text.replace("{reply}", f"{sent['nudge']}\n{{reply}}")
         return text
 
     def _sent_to(self, name: str) -> Mapping[str, str]:

@@ -123,18 +123,19 @@ _PUBLISHED_DEFAULTS: Mapping[str, Any] = {
     "signal": _GREEDY,
     "act": _GREEDY,
 }
-Hides = Literal["words_when_acting", "words", "words+actions"]
 _SILENT: Mapping[str, Any] = {
     **dict.fromkeys(("count_told", "links_told", "nudge", "payoff_note"), False),
     "hides": "words+actions",
 }
-# What `disclosure` sets of the switches, by the rules.
 _TOLD: Mapping[str, Any] = {**_SILENT, "count_told": True, "links_told": True}
-PRESETS: Mapping[tuple[str, str], Mapping[str, Any]] = {
-    **{(rules, "none"): {**_SILENT, "count_told": True} for rules in ("parley", PUBLISHED)},
-    **{(rules, "silent"): _SILENT for rules in ("parley", PUBLISHED)},
-    ("parley", "explicit"): {**_TOLD, "payoff_note": True},
-    (PUBLISHED, "explicit"): {**_TOLD, "nudge": True, "hides": "words_when_acting"},
+_EXPLICIT: Mapping[str, Mapping[str, Any]] = {
+    "parley": {"payoff_note": True},
+    PUBLISHED: {"nudge": True, "hides": "words_when_acting"},
+}
+# What `disclosure` sets of the switches, by the rules.
+PRESETS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    rules: {"none": {**_SILENT, "count_told": True}, "silent": _SILENT, "explicit": {**_TOLD, **explicit}}
+    for rules, explicit in _EXPLICIT.items()
 }
 HARE_WORD = "hare"  # what scripted players say who will hunt it
 
@@ -212,25 +213,22 @@ class StagHuntParameters(GameParameters):
         "players is left out too (silent); a section on it (explicit).",
     )
     count_told: bool | None = Field(
-        default=None, description="Whether prompts tell the number of players. Default: as `disclosure` has it."
+        default=None,
+        description="Whether prompts tell the number of players. This and the next four: default as `disclosure` has "
+        "it; anything else needs `rules: published`.",
     )
-    links_told: bool | None = Field(
-        default=None, description="Whether prompts tell who sees whom. Default: as `disclosure` has it."
-    )
+    links_told: bool | None = Field(default=None, description="Whether prompts tell who sees whom.")
     nudge: bool | None = Field(
         default=None,
-        description="Whether players who act are told to think of what unseen players might have said. Default: as "
-        "`disclosure` has it.",
+        description="Whether players who act are told to think of what unseen players might have said.",
     )
-    hides: Hides | None = Field(
+    hides: Literal["words_when_acting", "words+actions"] | None = Field(
         default=None,
-        description="What players who are not linked do not see of each other: words and actions (in both phases), "
-        "words alone, or words alone and only in the action phase. Default: as `disclosure` has it.",
+        description="What players who are not linked do not see of each other: words and actions (in both phases), or "
+        "words alone and only in the action phase.",
     )
     payoff_note: bool | None = Field(
-        default=None,
-        description="Whether prompts say that payoffs count the actions of unseen players, too. Default: as "
-        "`disclosure` has it.",
+        default=None, description="Whether prompts say that payoffs count the actions of unseen players, too."
     )
     history_rounds: Count | None = Field(default=None, description="Earlier rounds that a prompt shows; default: all.")
     show_points: bool = Field(
@@ -260,30 +258,18 @@ class StagHuntParameters(GameParameters):
         if not isinstance(given, dict):
             return given
         filled = {**_PUBLISHED_DEFAULTS, **given} if given.get("rules") == PUBLISHED else dict(given)
-        preset = PRESETS.get((str(filled.get("rules", "parley")), str(filled.get("disclosure", "none"))), _SILENT)
+        presets = PRESETS.get(str(filled.get("rules", "parley")), {})
+        preset = presets.get(str(filled.get("disclosure", "none")), _SILENT)
         return {**filled, **{name: value for name, value in preset.items() if filled.get(name) is None}}
 
     @model_serializer(mode="wrap")
     def _without_presets(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Leave out the switches that are as `disclosure` has them: identities are older than they are."""
-        preset = PRESETS[self.rules, self.disclosure]
+        preset = PRESETS[self.rules][self.disclosure]
         return {name: value for name, value in handler(self).items() if name not in preset or value != preset[name]}
 
     @model_validator(mode="after")
-    def _as_published(self) -> "StagHuntParameters":
-        if self.rules == PUBLISHED and self.reply_format != "json":
-            raise ValueError(
-                f"rules: {PUBLISHED}: its prompts are for reply_format: json, not {self.reply_format}; remove it"
-            )
-        if self.rules == PUBLISHED and self.links_told and not self.cheap_talk:
-            raise ValueError(
-                f"rules: {PUBLISHED}: its prompts tell whose messages one sees, and cheap_talk: false has none; set "
-                "links_told: false"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _a_stag_hunt(self) -> "StagHuntParameters":
+    def _fits_together(self) -> "StagHuntParameters":
         if not self.alone <= self.hare <= self.stag or not self.stag:
             raise ValueError(
                 f"payoffs alone {self.alone}, hare {self.hare}, stag {self.stag}: must not fall in this order, and "
@@ -291,15 +277,24 @@ class StagHuntParameters(GameParameters):
             )
         if self.archetype_threshold < Fraction(1, 2):
             raise ValueError("archetype_threshold must be 1/2 at least, or a player would be of both archetypes")
-        preset = PRESETS[self.rules, self.disclosure]
-        as_preset = all(getattr(self, name) == value for name, value in preset.items())
-        if self.disclosure == "none" and as_preset and not isinstance(self.topology, Complete):
+        preset = PRESETS[self.rules][self.disclosure]
+        others = [name for name, value in preset.items() if getattr(self, name) != value]
+        if self.disclosure == "none" and not others and not isinstance(self.topology, Complete):
             raise ValueError(
                 f"topology {self.topology.label} hides players from each other; set disclosure: silent or explicit"
             )
-        if not self.cheap_talk and (self.nudge or self.hides != "words+actions"):
-            key = "nudge" if self.nudge else "hides"
-            raise ValueError(f"{key} is about words, and cheap_talk: false has none; remove one of the two")
+        if self.rules != PUBLISHED and others:
+            raise ValueError(f"{others[0]}: needs rules: {PUBLISHED}; remove it, or choose another disclosure")
+        if self.rules == PUBLISHED and self.reply_format != "json":
+            raise ValueError(
+                f"rules: {PUBLISHED}: its prompts are for reply_format: json, not {self.reply_format}; remove it"
+            )
+        about_words = self.links_told or self.nudge or self.hides != "words+actions"
+        if self.rules == PUBLISHED and about_words and not self.cheap_talk:
+            raise ValueError(
+                f"rules: {PUBLISHED}: links_told, nudge and hides are about words, and cheap_talk: false has none; "
+                "set disclosure: none or silent, without them"
+            )
         return self
 
     def hunters_needed(self, n: int) -> int:

@@ -6,15 +6,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from parley.games.parameters import BYZANTINE, Positive, newer_field
-from parley.games.stag_hunt.parameters import (
-    HARE,
-    HARE_WORD,
-    STAG,
-    YOU,
-    SeenRound,
-    StagHuntView,
-    Word,
-)
+from parley.games.stag_hunt.parameters import HARE, HARE_WORD, STAG, YOU, SeenRound, StagHuntView, Word
 from parley.policies.kinds import LLM, PolicyKind, PolicyParameters, policy_table, scripted_kind
 
 if TYPE_CHECKING:
@@ -124,25 +116,15 @@ def betray(view: StagHuntView, rng: "np.random.Generator", given: Betray) -> Map
     return _play(view, view.round < given.from_round or rng.random() >= given.probability)
 
 
-def _remembers(given: Any, parameters: Any) -> str:
-    return "history_rounds: 0: it acts on the last round; set 1 or more" if parameters.history_rounds == 0 else ""
-
-
 def _knows_its_points(given: Any, parameters: Any) -> str:
     if parameters.topology.kind != "complete" and not parameters.show_points:
         return f"topology: {parameters.topology}: it acts on its points; set show_points: true"
-    if given.aspiration is not None and given.aspiration > parameters.stag:
-        return f"aspiration: {given.aspiration}: above stag ({parameters.stag}), so that it never wins; lower it"
-    return _remembers(given, parameters)
+    return ""
 
 
 def _never_betrays(given: Any, parameters: Any) -> str:
     if given.word.casefold() not in parameters.cooperative_words:
         return f"word: {given.word}: promises nothing; add it to cooperative_words, or choose one of them"
-    if given.from_round > parameters.rounds:
-        return (
-            f"from_round: {given.from_round}: never betrays in {parameters.rounds} rounds; lower it, or raise rounds"
-        )
     return ""
 
 
@@ -151,8 +133,8 @@ POLICIES: Mapping[str, PolicyKind] = policy_table(
     LLM,
     scripted_kind(always_stag, beyond=_BEYOND),
     scripted_kind(always_hare, beyond=_BEYOND),
-    scripted_kind(grim_trigger, misfit=_remembers, beyond=_BEYOND),
-    scripted_kind(tit_for_tat, misfit=_remembers, beyond=_BEYOND),
+    scripted_kind(grim_trigger, beyond=_BEYOND),
+    scripted_kind(tit_for_tat, beyond=_BEYOND),
     scripted_kind(win_stay_lose_shift, WinStayLoseShift, misfit=_knows_its_points, beyond=_BEYOND),
     scripted_kind(follow_words, needs="cheap_talk", beyond=_BEYOND),
     scripted_kind(coin, beyond=_BEYOND),

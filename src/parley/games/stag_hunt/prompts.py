@@ -17,19 +17,17 @@ from parley.text import by_number
 FOLDER = Path(__file__).parent / "templates"
 PLAIN = "plain"
 
+AIM = f"{BYZANTINE}_aim"
 ACTION_TEXTS: Mapping[Action | None, str] = {STAG: STAG, HARE: HARE, None: "(no action)"}
 
 
 def _phases(p: StagHuntParameters) -> list[Phase]:
-    """Return what is asked with these parameters."""
     pieces = (
         f"{BYZANTINE}_{AIM}",
         "players_told" if p.count_told else "players_untold",
         "payoffs_all" if p.needed == ALL else "payoffs_some",
         *(["talk"] if p.cheap_talk else []),
-        *_of_links(p),
-        *(["seen_some", "seen_nobody"] if p.links_told else []),
-        *(["nudge"] if p.nudge else []),
+        *(["visibility", "seen_some", "seen_nobody"] if p.links_told else []),
     )
     act = "act_after_words_user" if p.cheap_talk else "act_user"
     users = {"signal": "signal_user", "act": act} if p.cheap_talk else {"act": act}
@@ -39,48 +37,32 @@ def _phases(p: StagHuntParameters) -> list[Phase]:
     ]
 
 
-def _of_links(p: StagHuntParameters) -> list[str]:
-    """Return the pieces that tell who sees whom, and the note on payoffs; all of them together are one file."""
-    hidden = "hidden_players" if p.hides == "words+actions" else "hidden_words"
-    pieces = ["links"] if p.links_told else []
-    pieces += [hidden] if p.links_told and p.count_told else []  # how many are hidden tells how many there are
-    pieces += ["payoff_note"] if p.payoff_note else []
-    return ["visibility"] if pieces == ["links", "hidden_players", "payoff_note"] else pieces
-
-
 def places(p: StagHuntParameters, players: int, others: Sequence[str], texts: Mapping[str, str]) -> dict[str, object]:
     """Return what stands for the rules, in pieces, and for who sees whom; a player sees these `others` of all.
 
     `texts` are those that the player is sent.
     """
-    numbers = {
-        "n": str(players),
+    numbers: dict[str, object] = {
+        "n": players,
         "counted": f"{players} " if p.count_told else "",
-        "needed": p.needed,
-        "stag": str(p.stag),
-        "alone": str(p.alone),
-        "hare": str(p.hare),
-        "seen_things": ("words and actions" if p.cheap_talk else "actions") if p.hides == "words+actions" else "words",
+        **{"needed": p.needed, "stag": p.stag, "alone": p.alone, "hare": p.hare},
+        "seen_things": "words and actions" if p.cheap_talk else "actions",
         "seen": ", ".join(others),
-        "unseen": str(players - 1 - len(others)),
+        "unseen": players - 1 - len(others),
     }
     if p.links_told:
         numbers["seen_by_you"] = fill(texts["seen_some" if others else "seen_nobody"], numbers)
-    before = {"payoff_note": "- " if p.links_told else "\n"}  # an item of the section, or a paragraph of its own
 
-    def filled(*names: str) -> str:
-        """Return the one of these pieces that is sent, with its places filled."""
-        return next((fill(texts[name], numbers) for name in names if name in texts), "")
-
-    def line(text: str) -> str:
-        return text and f"\n{text}"
+    def filled(*names: str, before: str = "") -> str:
+        """Return the one of these pieces that is sent, with its places filled; "" where none is."""
+        return next((before + fill(texts[name], numbers) for name in names if name in texts), "")
 
     return {
         "players": filled("players_told", "players_untold"),
         "payoffs": filled("payoffs_all", "payoffs_some"),
-        "talk": line(filled("talk")),
-        "visibility": "".join(f"\n{before.get(piece, '')}{filled(piece)}" for piece in _of_links(p)),
-        "aim": line(filled(AIM)),
+        "talk": filled("talk", before="\n"),
+        "visibility": filled("visibility", before="\n"),
+        "aim": filled(AIM, before="\n"),
     }
 
 
@@ -109,7 +91,6 @@ def word_text(word: str | None) -> str:
     return "(no word)" if word is None else json.dumps(word, ensure_ascii=False)
 
 
-AIM = f"{BYZANTINE}_aim"
 _PIECES = {path.stem: path for path in sorted(FOLDER.glob("*.txt"))} | {
     f"{PUBLISHED}_{path.stem}": path for path in sorted((FOLDER / PUBLISHED).glob("*.txt"))
 }
@@ -131,11 +112,9 @@ class StagHuntPrompts(Prompts[StagHuntParameters]):
 
 # The prompts of the published stag hunt, word for word (appendix A), and what stands for what they print
 #
-# Files are named after the sections: A, A.1 (communication), A.2 (action), A.3 (who sees whom). Those called `own_`
-# are Parley's: what the paper does not print, as its history; ours has the same content.
-#
-# They print four players, who all have to hunt, and the payoffs. Another number of players, or none (A.4), other rules
-# and payoffs are put in the place of the printed ones before anything is filled in.
+# Files are named after the sections: A, A.1 (communication), A.2 (action), A.3 (who sees whom); those called `own_`
+# are Parley's. They print four players, who all have to hunt, and the payoffs: other numbers and rules are put in the
+# place of these before anything is filled in.
 
 
 AGAIN = "_again"  # what the phase of a repeated question is called besides
@@ -176,17 +155,15 @@ def agent_name(name: str) -> str:
     return f"Agent_{by_number(name)[-1]}"
 
 
-def _published_phases(p: StagHuntParameters) -> list[Phase]:
-    """Return what is asked with these parameters; the prompts themselves ask for the form of a reply."""
-    users = {"signal": "a1_communication"} if p.cheap_talk else {}
-    users |= {"act": "a2_action"}
+def _published_phases(p: StagHuntParameters) -> list[Phase]:  # the prompts themselves ask for the form of a reply
+    users = {"signal": "a1_communication", "act": "a2_action"} if p.cheap_talk else {"act": "a2_action"}
     stems = [f"own_again_{phase}" for phase in users]
     stems += ["a3_broadcast", "a3_ring", "a3_star_hub", "a3_star_spoke", "own_nobody"] if p.links_told else []
     pieces = [f"{BYZANTINE}_{AIM}", *(f"{PUBLISHED}_{stem}" for stem in stems)]
-    pieces += [*(["nudge"] if p.nudge else []), *(["payoff_note"] if p.payoff_note else [])]
-    system = f"{PUBLISHED}_a_system"
+    pieces += [name for name in ("nudge", "payoff_note") if getattr(p, name)]
     return [
-        Phase(phase, system=system, user=f"{PUBLISHED}_{user}", pieces=tuple(pieces)) for phase, user in users.items()
+        Phase(phase, system=f"{PUBLISHED}_a_system", user=f"{PUBLISHED}_{user}", pieces=tuple(pieces))
+        for phase, user in users.items()
     ]
 
 

@@ -8,7 +8,6 @@ share in it is that among the agents that it plays there and that are judged.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import product
 from statistics import fmean
 from typing import Any, ClassVar, NamedTuple
 
@@ -258,34 +257,3 @@ class HuntDeeds(Deeds):
         """Return what each player gets for the actions of all."""
         points: Mapping[str, float] = parameters.points(actions)
         return points
-
-
-# By the threshold that tells archetypes
-
-
-class Thresholds(TableMaker):
-    """Makes a row per condition, archetype and threshold: the mean share of the betrayed players that are of it."""
-
-    def rows(self, game: Any, trace: Trace) -> list[tuple[str, str, float, float]]:
-        """Return the condition, archetype, threshold and share of each; nothing of a game in which nobody was."""
-        swept = game.summary.outcome["metrics"]["archetypes_by_threshold"]
-        name = game.simulation.condition.name
-        return [
-            (name, kind, float(threshold), float(share))
-            for threshold, shares in swept.items()
-            for kind, share in shares.items()
-        ]
-
-    def tables(self, rows: Sequence[tuple[str, str, float, float]]) -> dict[str, pd.DataFrame]:
-        """Return the table `thresholds`."""
-        by_place: dict[tuple[str, str], dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
-        for name, kind, threshold, share in rows:
-            by_place[name, kind][threshold].append(share)
-        table = []
-        for condition, kind in product(self.study.conditions, dict.fromkeys(kind for _, kind in by_place)):
-            for threshold, shares in sorted(by_place[condition.name, kind].items()):
-                n, mean = len(shares), sum(shares) / len(shares)
-                low, high = map(float, wilson_of_mean(mean, n))
-                row = {"share": kind, "threshold": threshold, "simulations": n, "mean": mean, "low": low, "high": high}
-                table.append({**condition.axes, **row})
-        return {"thresholds": pd.DataFrame(table)}

@@ -195,8 +195,8 @@ def _simulation(file: ShownFile, texts: _Texts, states: dict[str, State]) -> dic
         "results_label": timeline.results_label,
         "framed_label": timeline.framed_label,
         "unheard": [
-            [names[agent], number, [[texts.number(part) for part in pair] for pair in pairs]]
-            for (agent, number), pairs in timeline.unheard.items()
+            [names[agent], number, [texts.number(each) for each in said]]
+            for (agent, number), said in timeline.unheard.items()
         ],
         "attempts": [
             _attempt(attempt, names, texts, attempt.entry.agent in models)

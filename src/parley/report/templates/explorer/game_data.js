@@ -21,8 +21,7 @@ function readGame(part, raw) {
   const states = new Map(part.states.map((state) => [state.name, state]));
   const cells = new Map(raw.cells.map(([agent, round, state, text, marks]) => [`${agent},${round}`, {
     state: state === null ? null : states.get(state) ?? { name: state, label: state }, text: text === null ? "" : textOf(part, text), marks }]));
-  const unheard = new Map(raw.unheard.map(([agent, round, pairs]) => [`${agent},${round}`,
-    pairs.map((pair) => pair.map((at) => (at === null ? "" : textOf(part, at))))]));
+  const unheard = new Map(raw.unheard.map(([agent, round, said]) => [`${agent},${round}`, said.map((at) => textOf(part, at))]));
   const labels = [...new Set([...cells.values()].flatMap((cell) => cell.marks))];
   const own = labels.filter((label) => !SIGNS.has(label));
   return {
@@ -30,7 +29,7 @@ function readGame(part, raw) {
     roundName: raw.round_name,
     states: part.states.filter(({ name }) => raw.cells.some(([, , state]) => state === name)), // those that occur
     hasUnheard: unheard.size > 0,
-    unheard: (agent, round) => unheard.get(`${agent},${round}`) ?? [], // what was said to it, and what it heard in its place
+    unheard: (agent, round) => unheard.get(`${agent},${round}`) ?? [], // what was said to it
     at: (agent, round) => cells.get(`${agent},${round}`) ?? null,
     tried: (agent, round) => byCell.get(`${agent},${round}`) ?? [],
     all: attempts,

@@ -29,11 +29,11 @@ function panel(simulation, game, place, change, side = "") {
     shownAttempts.map((attempt) => attemptBlock(attempt, shownAttempts, simulation, game, place)));
 }
 
-/** Return what an agent did not hear of a round, struck through, and what it heard in its place; null for nothing. */
+/** Return what an agent did not hear of a round, struck through; null for nothing. */
 function unheardOf(game, agent, round) {
-  const pairs = game.unheard(agent, round);
-  return pairs.length ? h("p", { class: "facts unheard" }, "Left out by its filter: ", pairs.map(([said, heard], at) => [
-    at ? ", " : null, h("s", { dir: "auto" }, shown(said)), heard && shown(` heard as ${heard}`)])) : null;
+  const left = game.unheard(agent, round);
+  return left.length ? h("p", { class: "facts unheard" }, "Left out by its filter: ", left.map((said, at) => [
+    at ? ", " : null, h("s", { dir: "auto" }, shown(said))])) : null;
 }
 
 /** Return the select that says with what a prompt is compared. */

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.games.deliberation.decisions import decisions, effect_of_talking, followed, last_panel
+from parley.games.deliberation.decisions import decisions, effect_of_talking, last_panel
 from parley.games.deliberation.parameters import DeliberationTurn, values_of
 from parley.games.deliberation.turns import chance_right
 from parley.games.evidence import ARM_AXIS, FIRST, INDEPENDENT, NO_ARM, TALK, TableMaker
@@ -31,7 +31,7 @@ class TalkingMeasures(TableMaker):
     def rows(self, game: Any, trace: Trace) -> list[dict[str, Any]]:
         """Return the row of one game."""
         right = game.summary.outcome["metrics"]["right_answer"]
-        changed = effect_of_talking(right, game.honest, trace) | followed(game.honest, trace)
+        changed = effect_of_talking(right, game.honest, trace)
         first = last_panel(trace)[0]["measures"]["confidence"]
         same = {**game.simulation.condition.axes, "seed": game.simulation.seed, "id": game.simulation.id}
         return [{**changed, "first_confidence": first, **same}]

@@ -159,13 +159,6 @@ def test_filters_and_order_live_in_the_address(opened: Open) -> None:
     assert games_listed(tab) > shown
 
 
-def test_links_from_a_report_choose_simulations(opened: Open) -> None:
-    tab = opened(f"#/?ids={PLAIN},{TWO_LIARS}")
-    assert games_listed(tab) == 2
-    go(tab, "#/?condition=0001&outcome=agreed", "#drop-condition")
-    assert {cells(tab, row)[1] for row in range(games_listed(tab))} == {"1"}
-
-
 # Keys
 
 

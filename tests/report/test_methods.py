@@ -11,7 +11,7 @@ from parley.analysis import tables
 from parley.analysis.made_by import MadeBy
 from parley.engine.models import ModelEntry
 from parley.play.degenerate import ASKED
-from parley.report.methods import _model, _sampling, methods
+from parley.report.methods import _sampling, methods, model_text
 from parley.study import Study
 from support.figures import played, study_of
 
@@ -87,10 +87,10 @@ def test_engines_and_their_versions_are_named(plain: Study) -> None:
 
 def test_models_are_named_with_revision_and_type() -> None:
     entry = ModelEntry.model_validate({"source": {"repo": "owner/tiny", "revision": "a" * 40}, "dtype": "float16"})
-    assert _model(entry).startswith(f"repo owner/tiny, revision {'a' * 40}, dtype float16, max_model_len 8192")
+    assert model_text(entry).startswith(f"repo owner/tiny, revision {'a' * 40}, dtype float16, max_model_len 8192")
     place = {"repo": "owner/gguf", "revision": "b" * 40, "file": "tiny.gguf"}
     gguf = {"sha256": "c" * 64, "from": [{"path": "/home/someone/tiny.gguf"}, place]}
-    text = _model(ModelEntry.model_validate({"source": gguf, "quantization": "int8"}))
+    text = model_text(ModelEntry.model_validate({"source": gguf, "quantization": "int8"}))
     assert text.startswith(f"tiny.gguf of owner/gguf at revision {'b' * 40}, sha256 {'c' * 64}, dtype bfloat16")
     assert "quantization int8" in text
     assert "someone" not in text

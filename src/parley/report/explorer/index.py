@@ -15,8 +15,7 @@ from parley.study.condition import Condition, axes_text
 from parley.study.expand import telling_axes
 from parley.text import one_line
 
-# A line of the index, and what a data file is made anew for.
-Row = dict[str, Any]
+Row = dict[str, Any]  # a line of the index
 
 
 def part_rows(part: Part) -> list[Row]:
@@ -80,7 +79,6 @@ def _condition(parts: Sequence[Part], values: dict[str, list[Any]]) -> dict[str,
     axes = _axes(parts[0].condition)
     varying = {axis: axes[axis] for axis, found in values.items() if len(found) > 1 and axis in axes}
     return {
-        "id": f"{parts[0].number:04d}",
         "label": axes_text(telling_axes(varying or axes)),
         "axes": axes,
         "parts": [part.file for part in parts],
@@ -96,7 +94,6 @@ def _row(game: type[Game], file: ShownFile) -> Row:
         **dict.fromkeys(("outcome", "diagnosis", "rounds", "replies", "failed", "damaged")),
         "pair": str(simulation.seed),
         "ended": "",
-        "content": [file.size, file.modified],
     }
     try:
         row |= _of_record(game, read_own(file.path, simulation))
@@ -116,5 +113,4 @@ def _of_record(game: type[Game], summary: Summary) -> dict[str, Any]:
         "failed": telemetry["failed_replies"],
         "pair": " ".join([str(summary.simulation["seed"]), *shared]),
         "ended": str(summary.provenance.get("ended", "")),
-        "content": [summary.digest, dict(summary.rows)],
     }

@@ -96,12 +96,7 @@ def influence_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[F
     what = f"By how much less often games end as recorded, in percentage points with the {CONFIDENCE:.0%} interval"
     # No influence has the same color in every figure.
     content = _Content(what, ("mean", "low", "high"), _points, _points, (-1.0, 1.0))
-    games = table.drop_duplicates("parent")["no_return"]
-    most = games.dropna().sort_values()[len(games) // 2 :]  # the first of these rounds has passed in more than half
-    if most.empty:
-        return _map(study, spec, influences, content)
-    note = f"Line: the point of no return of more than half of the {len(games)} recorded games."
-    return _map(study, spec, influences, content, [note], begin=int(most.iloc[0]))
+    return _map(study, spec, influences, content)
 
 
 def _points(share: float) -> str:
@@ -121,14 +116,8 @@ def _axes(study: Study, table: pd.DataFrame) -> list[str]:
 
 
 def _map(
-    study: Study,
-    spec: FigureSpec,
-    table: pd.DataFrame,
-    content: _Content,
-    more: Sequence[str] = (),
-    begin: int | None = None,
+    study: Study, spec: FigureSpec, table: pd.DataFrame, content: _Content, more: Sequence[str] = ()
 ) -> list[Figure]:
-    """Draw a map; before the first column of the round `begin`, if there is one, a line."""
     others = [axis for axis in _axes(study, table) if axis != spec.x]
     sizes, alone = list[str](), list[str]()
     if spec.x == "b":
@@ -164,8 +153,6 @@ def _map(
             for value, condition in rows[key].items():
                 _cell(ax, xs.index(value), y, condition, content, width, link(condition))
         _frame(ax, columns, [names[key] for key in part], label, every=ceil(_LEAST / width))
-        for x in [x for x, value in enumerate(xs) if begin is not None and int(str(value).split("-")[0]) >= begin][:1]:
-            ax.axvline(x - 0.5, color="#D55E00", linewidth=2.5)
 
     of_page = max(1, int(_ROWS * _CELL[1] / height))
     parts = [list(rows)[at : at + of_page] for at in range(0, len(rows), of_page)]

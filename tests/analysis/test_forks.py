@@ -87,15 +87,6 @@ def test_a_figure_and_the_report_show_what_changes_the_end(oscillating: Study) -
     assert page.axes[0].texts[0].get_text() == f"{100 * mean:+.0f}"
     assert mean > 0.5
     assert tables["influences"]["no_return"].isna().all()  # two forks that end alike show nothing
-    # So many of the games are past their point of no return from the second column on.
-    for share, drawn in ((0.5, []), (0.6, [1])):
-        two = pd.concat([tables["influences"].assign(at=at) for at in (1, 2)])
-        games = sorted(set(two["parent"]))
-        passed = two["parent"].isin(games[: round(share * len(games))])
-        two["no_return"] = np.where(passed, 2, np.nan)
-        with own_style():
-            [page] = draw(study, INFLUENCE, lambda name, two=two: two if name == "influences" else tables[name])
-        assert [line.get_xdata()[0] + 0.5 for line in page.axes[0].lines] == drawn
     figures(study)
     first = report(study).read_text().partition('id="forks"')[2].split("</tr>")[1]
     assert "ends as recorded" in first

@@ -283,6 +283,12 @@ def test_a_full_card_is_not_replaced_by_a_quick_one(parley: Parley, folder: Path
     assert "leave out --quick" in one_line_error(parley("card", "majority", "--quick"), 2)
 
 
+def test_a_dry_run_makes_no_card_and_ends_well(parley: Parley, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(play, "play", lambda files, options: None)
+    assert parley("card", "majority", "--quick", "-n").status == 0
+    assert not (folder / "cards/majority/card.json").exists()
+
+
 def test_what_is_missing_is_not_the_same_again() -> None:
     rows = pd.DataFrame({"model": "m", "seed": [1, 1, 2, 3, 3], "outcome": list("aabab"), "rounds": 1})
     assert measures.same_end(rows, 2).dropna().tolist() == [1, 1, 0, 0]

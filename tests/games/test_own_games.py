@@ -114,7 +114,7 @@ def test_the_game_on_the_page_plays_as_it_stands_there(parley: Parley) -> None:
         Path(file).write_text(code)
     found = read_summary(played(load_study(Path("guess.yaml")))).outcome
     assert (found["name"], found["metrics"]) == ("low", {"last_mean": 12.0})  # 50, 25, 12
-    asked = parley("prompts", "guess:Guess", "--part", "user", "--round", 2)
+    asked = parley("prompts", "guess.yaml", "--part", "user", "--round", 2)
     assert "Round 2. The means so far: [" in asked.out
     # A study may bring a prompt of its own.
     own = {"from": "plain", "append": {"honest_system": "You are one of {n}."}}

@@ -151,7 +151,7 @@ def test_an_imported_game_is_shown_but_not_played_or_replayed_without_prompts(st
     assert "played elsewhere" in one_line_error(parley("play", "theirs"), 2)
     lost = records()[0]
     lost.unlink()
-    assert "`parley import`" in one_line_error(parley("simulate", "theirs", lost), 2)
+    assert "played elsewhere" in one_line_error(parley("simulate", "theirs", lost), 2)
 
 
 def test_damaged_games_are_listed_counted_and_left_out(raw: Path, parley: Parley) -> None:

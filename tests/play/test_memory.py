@@ -97,7 +97,6 @@ def test_memory_is_in_the_identity_where_it_is_a_chat(study_factory: StudyFactor
     [
         ("tiny", "say: {seat: agent_1, value: 9}", 5),
         ("tiny", "silence_once: agent_1", 4),
-        ("tiny", "prompt: none_exist", 5),
         ("tiny", "swap: {seat: agent_1, to: majority}", 0),
         ("majority", "swap: {seat: agent_1, to: tiny}", 5),
     ],
@@ -108,7 +107,7 @@ def test_in_a_fork_an_agent_remembers_what_was_said_in_its_seat(
     memory = {"max_rounds": 3, "stop_threshold": 1, "memory": "chat"}
     study = study_factory({"model": model, "n": 3, "prompt": "may_exist"}, parameters=memory)
     record = record_with_model(next(study.simulations()), policy=Answering())
-    [*_, fork] = study_of_record(record, ["2"], [change], 1, None, False).simulations()
+    [*_, fork] = study_of_record(record, ["2"], [change], 1, None).simulations()
     played = play(fork.id, fork.game(), forked_policies(fork, dict.fromkeys(fork.players, Answering())))
     [*_, (last, chat)] = [pair for pair in chats(played) if pair[0].agent == "agent_1"]
     assert list(last.earlier) == chat[: len(last.earlier)]

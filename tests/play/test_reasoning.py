@@ -117,8 +117,3 @@ def test_reasoning_is_in_the_budget_before_and_after(make: Make, server: StandIn
     study = make({"reasoning_tokens": 50_000}, budget={"tokens": 400_000})
     play_all(study)
     assert spending_line(study) == f"budget: {137 * len(server.bodies):,} of 400,000 tokens spent"
-
-
-def test_seeds_are_played_again_at_temperature_0_where_a_service_answers(make: Make, server: StandInService) -> None:
-    cold = {"max_rounds": 2, **{name: {"temperature": 0.0, "max_tokens": 9} for name in ("propose", "vote")}}
-    assert make({}, parameters=cold, repeats=2).conditions[0].samples

@@ -11,7 +11,7 @@ from support.studies import StudyFactory, play_all
 
 
 def test_plain_readers_join_what_the_path_does_not_say(study_factory: StudyFactory) -> None:
-    vary = {"topology": ["ring", {"kind": "edges", "edges": [[1, 2]]}], "max_rounds": [1, 2]}
+    vary = {"topology": ["ring", {"kind": "watts_strogatz", "k": 2, "p": 0.5}], "max_rounds": [1, 2]}
     study = study_factory({"b": [0, 1], "byzantine": "random", "vary": vary}, seeds=1, parameters={"value_max": 9})
     play_all(study)
     records = ds.dataset(paths.simulations(study.name), partitioning="hive").to_table(columns=["id", "spec"])

@@ -20,7 +20,6 @@ from parley.errors import EngineError, ParleyError, UsageError
 from parley.play.record import read_attempts, read_summary
 from parley.play.replay import replay
 from parley.play.simulate import Answering, play_simulation, simulate, simulate_shard
-from parley.play.verify import verify
 from parley.policies import own_code
 from parley.report.explorer.game import recorded_attempts
 from parley.report.explorer.selection import select
@@ -159,7 +158,7 @@ class Elsewhere(Noted):
 
 
 @pytest.mark.promise("A record has the requests that left, also where own code asks its model something else.")
-def test_what_own_code_sent_is_recorded_replayed_verified_and_shown(
+def test_what_own_code_sent_is_recorded_replayed_and_shown(
     study_factory: StudyFactory, own: str, folder: Path, engines: dict[str, Any]
 ) -> None:
     (folder / f"{own}.py").write_text(f"import asyncio\n{ASKS_TWICE}")
@@ -182,11 +181,6 @@ def test_what_own_code_sent_is_recorded_replayed_verified_and_shown(
         assert json.loads(row["sent"])[1]["messages"][-1] == ["user", row["user"]]
         assert json.loads(row["sent"])[1]["messages"][2] == ["assistant", json.loads(row["sent"])[0]["text"]]
     assert replay(record).identical
-    asked = len(server.bodies)
-    passes = list(verify([record], [path], Path("models.yaml"), 4, None, 5.0))
-    assert [(len(one.replies), one.different) for one in passes] == [(asked, [])] * 4
-    cold = [body["messages"] for body in server.bodies[asked : 2 * asked]]
-    assert sorted(map(str, cold)) == sorted(str(body["messages"]) for body in server.bodies[:asked])
     [file] = select(study, 1).parts[0].simulations
     [first, *_] = recorded_attempts(file)[1]
     assert (first.system, first.entry.sent) == (rows[0]["system"], rows[0]["sent"])
@@ -332,7 +326,7 @@ def test_each_python_that_starts_is_told_not_to_look_for_libraries_where_it_work
 ) -> None:
     sources = [*Path(parley.__file__).parent.rglob("*.py"), REPOSITORY / "envs" / "install.py"]
     options = [each for file in sources for each in re.findall(r'sys\.executable, "(-\w+)"', file.read_text())]
-    assert len(options) >= 8
+    assert len(options) >= 6
     assert all("P" in each for each in options)
     monkeypatch.setattr(os, "environ", {**os.environ, "PYTHONSAFEPATH": ""})
     find_own_programs()

@@ -55,7 +55,7 @@ def test_the_command_in_the_study_of_the_own_policy_plays_it(monkeypatch: pytest
     assert command is not None
     ran = CliRunner().invoke(commands, [*command[1].split(), "--model", "Median-faults-1"], catch_exceptions=False)
     assert ran.exit_code == 0
-    assert ran.output.splitlines()[0] == "model=Median-faults-1/n=5/b=1/prompt=may_exist, seed 0"
+    assert ran.output.splitlines()[0] == "own_policy: model=Median-faults-1 n=5 b=1 prompt=may_exist, seed 0"
     assert ran.output.splitlines()[-1] == "Outcome: valid_consensus, after 2 rounds"
 
 

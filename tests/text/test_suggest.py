@@ -35,7 +35,7 @@ def test_a_misspelled_argument(study_factory: StudyFactory) -> None:
         ("expand smal", "'small'"),
         ("play small.yaml --model majorty", "'majority'"),
         ("prompts small.yaml --where prompt=may_exists", "'may_exist'"),
-        ("prompts consensus --phase vot", "'vote'"),
+        ("prompts small.yaml --phase vot", "'vote'"),
         ("serve tinny --endpoint x --models models.yaml", "'tiny'"),
     ]:
         error = CliRunner().invoke(commands, line.split(), standalone_mode=False).exception

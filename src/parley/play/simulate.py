@@ -238,8 +238,7 @@ def engine_places(entries: Mapping[str, ModelEntry], endpoints: Sequence[Path]) 
     for path in endpoints:
         model = read_endpoint(path).model
         if model not in entries or model in services:
-            wanted = " or ".join(sorted(entries.keys() - services)) or "what needs no endpoint file"
-            raise UsageError(f"{path}: serves {model}, not {wanted}; leave it out")
+            raise UsageError(f"{path}: serves {model}, which is a service here or plays no part; leave it out")
         places[model] = path
     return places | {name: service_of(name, entries[name]) for name in services}
 

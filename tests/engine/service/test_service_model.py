@@ -83,7 +83,7 @@ def test_no_engine_of_its_own_is_needed_or_taken(study: Study, server: StandInSe
     assert server.bodies
     Endpoint(model="tiny", socket="/nowhere", pid=1).write(Path("e.json"))
     for command in (["simulate", "small.yaml", records_of(study)[0]], ["play", "small.yaml", "--endpoint"]):
-        assert "tiny is a service" in one_line_error(parley(*command, "e.json"), 2)
+        assert "which is a service here" in one_line_error(parley(*command, "e.json"), 2)
     for command in (["fetch-model", "tiny"], ["serve", "tiny", "--endpoint", "e.json"]):
         ran = parley(*command, "--models", "models.yaml")
         assert "tiny: a service that somebody else runs" in one_line_error(ran, 2)

@@ -7,7 +7,6 @@ from typing import Any
 from parley import __version__
 from parley.errors import ParleyError
 from parley.games.base import Game
-from parley.play.record import Summary
 from parley.play.record_store import read_own
 from parley.policies.kinds import IMPORTED
 from parley.report.explorer.selection import Part, Selection, ShownFile
@@ -96,21 +95,18 @@ def _row(game: type[Game], file: ShownFile) -> Row:
         "ended": "",
     }
     try:
-        row |= _of_record(game, read_own(file.path, simulation))
+        summary = read_own(file.path, simulation)
+        outcome, telemetry = summary.outcome, summary.telemetry
+        ended_as = game.class_of(outcome["name"], outcome["detail"])
     except ParleyError as error:
-        row["damaged"] = one_line(str(error), 300)
-    return row
-
-
-def _of_record(game: type[Game], summary: Summary) -> dict[str, Any]:
-    outcome, telemetry = summary.outcome, summary.telemetry
+        return row | {"damaged": one_line(str(error), 300)}
     shared = [str(outcome["metrics"].get(name)) for name in game.evidence.paired_by]
-    return {
-        "outcome": game.class_of(outcome["name"], outcome["detail"]),
+    return row | {
+        "outcome": ended_as,
         "diagnosis": outcome["diagnosis"] or outcome["detail"],
         "rounds": outcome["rounds"],
         "replies": telemetry["calls"],
         "failed": telemetry["failed_replies"],
-        "pair": " ".join([str(summary.simulation["seed"]), *shared]),
+        "pair": " ".join([row["pair"], *shared]),
         "ended": str(summary.provenance.get("ended", "")),
     }

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from parley.play.show import show_replies
+from parley.play.live import show_replies
 from parley.study import Study, load_study
 from parley.study.condition import Simulation
 

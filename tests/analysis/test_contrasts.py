@@ -1,4 +1,3 @@
-import dataclasses
 import math
 from typing import Any
 
@@ -126,14 +125,6 @@ def test_indicators_are_compared_where_both_have_an_answer() -> None:
     assert cells(row, COUNTS) == [2, 1, 0, 1]
     assert cells(row, "simulations_from simulations_to") == [3, 3]
     assert "unanswered" not in set(table["what"])  # nobody answered: there is nothing to compare
-
-
-def test_an_indicator_that_says_the_same_as_an_outcome_is_not_compared_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    first, *others = MeasuredGame.evidence.indicators
-    monkeypatch.setattr(MeasuredGame.evidence, "indicators", (dataclasses.replace(first, contrasted=False), *others))
-    answers = [True, True, False, False, True, False, False, False]
-    table = contrasts(simulations("wwll"), simulations("wlll", model="b"), unanimous=answers, early=answers)
-    assert set(table[table["kind"] == "indicator"]["what"]) == {"early"}
 
 
 def test_quantities_have_mean_differences_with_t() -> None:

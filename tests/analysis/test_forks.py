@@ -93,15 +93,6 @@ def test_a_figure_and_the_report_show_what_changes_the_end(oscillating: Study) -
     assert f"{-100 * mean:+.0f}" in first
 
 
-def test_silence_after_the_stop_is_decided_does_nothing(oscillating: Study) -> None:
-    ended = read_table("small", "simulations").query("rounds == 3 and finished_early")
-    changes = ["none", {"silence": "byzantine"}]
-    found = forked(seeds=ended["seed"].tolist(), at=["3:vote"], change=changes, repeats=2)
-    row = effect(found["forks"], "3-vote", "silence-byzantine", "as_parent")
-    assert (row["parents"], row["difference"]) == (len(ended), 0)
-    assert (found["influences"]["influence"] == 0).all()
-
-
 def test_unchanged_forks_of_deterministic_agents_differ_in_nothing(oscillating: Study) -> None:
     found = forked(at="each", change="none", repeats=14, seeds=[0, 1])
     assert (found["forks"][["difference", "noise", "differs"]].fillna(0) == 0).all(axis=None)
@@ -168,15 +159,6 @@ def test_too_early_a_point_of_no_return_is_seldom_told() -> None:
         told = surely(same, number)
         assert binom.pmf(same, number, SURE)[told].sum() < 0.05
         assert told.any() == (number >= 14)
-
-
-def test_nothing_has_influence_on_those_who_do_not_listen(study_factory: StudyFactory) -> None:
-    study = study_factory({"model": "stubborn", "n": 4}, seeds=2, parameters={"max_rounds": 3})
-    simulate_shard(study, SCRIPTED, 0)
-    found = forked(at="each", change=["none", {"silence": "each"}], repeats=2)
-    of_messages = found["influences"][found["influences"]["change"].str.startswith("silence_once")]
-    assert len(of_messages) == 2 * 3 * 2 * 4  # games, rounds, phases, agents
-    assert (of_messages["influence"] == 0).all()
 
 
 def test_questions_and_plans_take_the_mean_of_the_forks_of_a_game(study_factory: StudyFactory) -> None:
@@ -268,11 +250,3 @@ def test_what_was_betrayed_cannot_be_saved_from_the_next_round_on(study_factory:
 )
 def test_flipped_signs_by_hand(differences: list[float], p: float) -> None:
     assert sign_flip(differences) == pytest.approx(p, nan_ok=True)
-
-
-def test_flipped_signs_of_many_are_as_often_below_p_as_p_says() -> None:
-    random, found = np.random.default_rng(1), []
-    for _ in range(60):
-        found.append(sign_flip(random.normal(size=30)))
-    assert 0.3 < np.mean(found) < 0.7
-    assert sign_flip([0.5] * 30) == pytest.approx(1e-5, rel=0.01)

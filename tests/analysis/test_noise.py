@@ -7,7 +7,6 @@ import pytest
 from parley.analysis.contrasts import band, noise_table, spread_of
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
-from parley.errors import RecordError
 from parley.games.consensus.game import ConsensusGame
 from parley.play.simulate import simulate_shard
 from parley.study.condition import SCRIPTED
@@ -68,11 +67,3 @@ def test_tables_show_the_first_repeat_and_noise_all(study_factory: StudyFactory)
     written = read_table("again", "noise")
     assert set(written["pairs"]) == {6}
     assert written["spread"].max() > 0
-
-
-def test_repeats_without_their_first_games_are_told_in_a_line(study_factory: StudyFactory) -> None:
-    study = study_factory({"model": "random"}, seeds=1, repeats=2)
-    simulate_shard(study, SCRIPTED, 0)
-    next(each for each in study.simulations() if not each.condition.repeat).record(study.name).unlink()
-    with pytest.raises(RecordError, match="small: only repeats can be used"):
-        summarize(study)

@@ -10,7 +10,7 @@ import scipy
 
 from parley.analysis.paper import paper_lines, paper_table
 from parley.analysis.questions import question_table
-from parley.statistics.clustered import added_squares, rate_limits, standardized, wilson_by_seeds
+from parley.statistics.clustered import added_squares, wilson_by_seeds
 from parley.study import Study
 from support.studies import VALID, StudyFactory, condition
 
@@ -108,17 +108,3 @@ def chance(own: int, paper: int, rates: Sequence[float]) -> float:
 def test_counts_at_one_rate_seldom_differ_and_forty_points_are_told(own: int, paper: int) -> None:
     assert max(chance(own, paper, (p, p)) for p in np.linspace(0.02, 0.98, 25)) <= 0.05
     assert chance(own, paper, (0.3, 0.7)) > (0.75 if paper == 25 else 0.5)
-
-
-def test_a_rate_over_conditions_that_share_seeds_seldom_differs_from_a_paper_s_at_the_same_rate() -> None:
-    """The games of a seed are alike: half have that of their seed, others one of their own."""
-    rng, said, times = np.random.default_rng(5), 0, 1000
-    cells, seeds = np.repeat(np.arange(4), 25), np.tile(np.arange(25), 4)
-    for _ in range(times):
-        shared, alone = rng.random(25) < 0.4, rng.random((4, 25)) < 0.4
-        answers = np.where(rng.random((4, 25)) < 0.5, shared, alone).ravel().astype(float)
-        own = standardized(answers, cells, seeds, np.full(4, 0.25))
-        count = rng.binomial(25, 0.4) / 25
-        low, high = added_squares((count, *wilson_by_seeds(count, 25, 25)), (own.rate, *rate_limits(own)))
-        said += low > 0 or high < 0
-    assert said / times <= 0.05

@@ -9,11 +9,8 @@ import pytest
 import scipy
 
 from parley.analysis.contrasts import contrast_table
-from parley.analysis.made_by import played
 from parley.analysis.questions import Pairs, question_table
-from parley.analysis.simulations import simulation_row
 from parley.errors import ParleyError
-from parley.play.simulate import simulate_shard
 from parley.statistics.anytime import anytime_difference
 from parley.statistics.clustered import clustered_difference, paired_rates
 from parley.statistics.differences import Clusters, SamplePair, compare
@@ -26,14 +23,10 @@ from parley.statistics.stats import (
     paired_mean,
     wilson_interval,
 )
-from parley.statistics.survival import paired_log_rank
 from parley.study import Study
-from parley.study.condition import SCRIPTED
 from support.studies import StudyFactory
 
-pytestmark = pytest.mark.promise(
-    "A question is answered from all its pairs, by one family of tests; a control that reads its prompt is found."
-)
+pytestmark = pytest.mark.promise("A question is answered from all its pairs, by one family of tests.")
 
 ASKED = {"name": "prompt", "outcome": "valid_consensus", "compare": "prompt", "over": ["n"], "smallest": 0.3}
 GRID = {"n": [4, 6], "prompt": ["may_exist", "none_exist"], "seeds": 8}
@@ -257,26 +250,6 @@ def test_a_stop_without_consensus_is_not_sooner(study_factory: StudyFactory) -> 
             study_factory(grid | {"n": [4, 5, 6]}, questions=[{**SOON, "over": ["n"], **change}])
 
 
-@pytest.mark.promise("How soon games end in one way is asked with a log-rank test: other ends and deadlines never do.")
-def test_the_log_rank_test_of_a_question_keeps_its_size_and_finds_twice_the_pace() -> None:
-    assert rejections(0.15) <= 0.07
-    assert rejections(0.3) >= 0.75
-
-
-def rejections(chance: float) -> float:
-    """How often a pace is found to be another than 0.15, over two strata of 40 seeds, some of which never end."""
-    random, seeds, never, rejected = np.random.default_rng(3), 40, 11, 0
-    for _ in range(1000):
-        shared = random.random(seeds) < 0.3  # of these seeds no game ends so
-        sides = []
-        for each in (0.15, chance):
-            ends, stops = (random.geometric(pace, (2, seeds)) for pace in (each, 0.05))
-            sides.append(np.where((ends <= stops) & (ends < never) & ~shared, ends, never).ravel().astype(float))
-        times = np.transpose(sides)
-        rejected += paired_log_rank(times, times < never, np.tile(np.arange(seeds), 2)) < 0.05
-    return rejected / 1000
-
-
 GRIDS = [
     {"model": "solver", "n": None, "honest": 3, "b": 0, "prompt": "improve", "vary": {"turns": [1]}},
     {"model": "solver", "n": None, "honest": 7, "b": 0, "prompt": "improve", "vary": {"turns": [0]}},
@@ -309,25 +282,6 @@ def test_two_outcomes_of_the_same_simulations_are_paired_by_simulation(study_fac
     assert cells(alone, counts) == [10, 0, 0, 4]
     assert table["p_holm"].tolist() == pytest.approx([2 * float(mcnemar(0, 7)), 1])
     assert table["answer"].tolist()[0] == "differs"
-
-
-@pytest.mark.slow
-def test_wary_players_are_a_control_of_the_question_about_the_prompt(study_factory: StudyFactory) -> None:
-    grid = {"model": ["wary", {"name": "wary", "vote": "stop"}], "n": 4, "prompt": ["may_exist", "none_exist"]}
-    asked = {"compare": "prompt", "over": "model", "smallest": 0.2}
-    questions = [
-        {**asked, "name": "mention", "outcome": "valid_consensus"},
-        {**asked, "name": "stop", "outcome": "premature_stop", "where": {"model": "wary-vote-stop"}},
-        {**asked, "name": "rounds", "outcome": "rounds", "where": {"model": "wary"}},
-    ]
-    study = study_factory(grid, parameters={"max_rounds": 6}, seeds=12, questions=questions)
-    simulate_shard(study, SCRIPTED, 0)
-    table = pd.DataFrame([simulation_row(*each) for each in played(study)])
-    mention, stop, rounds = question_table(table, study).to_dict("records")
-    # Told that some may be Byzantine, none agrees; told that none is, all agree once they know each other's values.
-    assert cells(mention, "pairs only_first only_second") == [24, 0, 24]
-    assert cells(stop, "only_first only_second answer") == [12, 0, "differs"]
-    assert cells(rounds, "value_from value_to answer") == [6, 2, SAME]
 
 
 def test_what_contradicts_an_interval_is_explained(study_factory: StudyFactory) -> None:

@@ -52,7 +52,7 @@ def command(cpu: bool, model: ModelEntry) -> list[str]:
 
 SHIPPED = [model for model in load_models(REPOSITORY / "config" / "models.yaml").values() if not model.is_service]
 STARTED = [(cpu, model) for cpu in (True, False) for model in SHIPPED]
-WIDE = {"gpus": 8, "server_args": {"data_parallel_size": 2, "pipeline-parallel-size": 2, "no-disable-log-stats": True}}
+WIDE = {"gpus": 8, "server_args": {"data_parallel_size": 2, "no-disable-log-stats": True}}
 PARTS = {"engine_args": {"override-generation-config.x": False, "no-enforce-eager": False}}
 KEYS = ("seed", "enforce_eager", "port-x", "hostess", "tokenizer")
 
@@ -86,8 +86,8 @@ def test_whatever_an_entry_may_say_the_server_listens_on_its_socket_alone(read: 
 
 
 def test_a_server_spreads_over_its_gpus_and_over_none_on_a_cpu(read: list[Any]) -> None:
-    for found, sizes in zip(read[1 + len(STARTED) :], ([2, 2, 2], [1, 1, 1]), strict=False):
-        assert [found[f"{kind}_parallel_size"] for kind in ("tensor", "data", "pipeline")] == sizes
+    for found, sizes in zip(read[1 + len(STARTED) :], ([4, 2], [1, 1]), strict=False):
+        assert [found[f"{kind}_parallel_size"] for kind in ("tensor", "data")] == sizes
         # A part may be false, and a double no is a yes.
         assert found["override_generation_config"] == {"x": False}
         assert found["enforce_eager"] is True

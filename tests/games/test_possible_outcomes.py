@@ -70,7 +70,6 @@ CASES: list[tuple[str, dict[str, Any], int, int, set[str]]] = [
     ("consensus", {"protocol": "swarms"}, 2, 1, {VALID, INVALID, PREMATURE, NONE}),
     ("consensus", {"protocol": "swarms", "value_max": 0}, 2, 0, {VALID, NONE}),
     ("deliberation", {"problems": "arithmetic"}, 2, 1, {RIGHT, WRONG, HUNG}),
-    ("deliberation", {"problems": "wason"}, 2, 0, {RIGHT, WRONG, HUNG}),
     ("deliberation", {"problems": "policies"}, 2, 1, {GRADED, HUNG}),
     ("stag_hunt", {}, 3, 0, {COOPERATION, EXPLOITED, DEFECTION}),
     ("stag_hunt", {}, 2, 1, {COOPERATION, EXPLOITED, DEFECTION}),

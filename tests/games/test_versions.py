@@ -55,7 +55,8 @@ NETWORKS: list[Any] = [
     {"kind": "barabasi_albert", "m": 2},
     {"kind": "random_regular", "degree": 3},
 ]
-PROBLEMS: list[Any] = ["arithmetic", "wason", "policies"]
+CARDS = {"kind": "delidata", "path": str(Path(__file__).parent / "problems" / "cards")}
+PROBLEMS: list[Any] = ["arithmetic", CARDS, "policies"]
 FILTERS: list[Any] = [{"trim": 1}, {"reputation": 1}, {"scored": 1}]
 
 

@@ -31,16 +31,14 @@ def read(folder: Path, content: Mapping[str, Any]) -> ImportedGame:
 
 def test_a_game_has_its_seats_roles_replies_and_payoffs(tmp_path: Path) -> None:
     game = read(tmp_path, cheap_talk(["ssh", "hhh"], adversary=3))
-    assert {name: (a.role, a.player, a.model) for name, a in game.agents.items()} == {
-        "Agent_1": ("honest", "mixtral", "org/Mixtral-1"),
-        "Agent_2": ("honest", "qwen", "org/Qwen-1"),
-        "Agent_3": ("byzantine", "betray", "org/Llama-1"),
+    assert {name: (a.role, a.player) for name, a in game.agents.items()} == {
+        "Agent_1": ("honest", "mixtral"),
+        "Agent_2": ("honest", "qwen"),
+        "Agent_3": ("byzantine", "betray"),
     }
-    keys = [given.entry.key for given in game.replies[:4]]
+    keys = [given.key for given in game.replies[:4]]
     assert keys == [*((1, "signal", f"Agent_{n}", 0) for n in (1, 2, 3)), (1, "act", "Agent_1", 0)]
-    assert json.loads(game.replies[3].entry.text) == {"reasoning": "so", "action": "Hunt Stag"}
-    served = [given.entry.served_model for given in game.replies[:3]]
-    assert served == ["org/Mixtral-1", "org/Qwen-1", None]  # the last one is a rule's
+    assert json.loads(game.replies[3].text) == {"reasoning": "so", "action": "Hunt Stag"}
     assert (game.points[1, "Agent_1"], game.points[1, "Agent_3"]) == (0, 3)
     assert (game.players, game.byzantine, game.links) == ("llama+mixtral+qwen", "betray", None)
 
@@ -80,7 +78,7 @@ def test_a_reply_that_their_code_could_not_read_is_none_of_ours(tmp_path: Path) 
     for kept, text in (("I hunt the", "I hunt the"), (flat, json.dumps(flat))):
         decided["reasoning"] = kept
         replies = read(tmp_path / kept[:1], content).replies
-        assert [(each.entry.phase, each.entry.text) for each in replies[2:4]] == [("act", text), ("act_again", text)]
+        assert [(each.phase, each.text) for each in replies[2:4]] == [("act", text), ("act_again", text)]
         [checked], none = check(FORMAT.read(tmp_path / kept[:1]))
         assert none == []
         play, _ = played(checked)

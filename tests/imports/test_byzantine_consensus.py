@@ -10,12 +10,9 @@ from typing import Any
 
 import pytest
 
-from parley.analysis.summarize import summarize
-from parley.analysis.tables import read_table
 from parley.imports.byzantine_consensus import FORMAT
 from parley.imports.games import ENDED, NO_GAME, UNREADABLE, Defect
-from parley.imports.import_games import check, import_games, played
-from parley.study import load_study
+from parley.imports.import_games import check, played
 
 RUNS = Path(__file__).with_name("byzantine_consensus")
 
@@ -39,19 +36,6 @@ def test_games_are_and_end_as_they_did_there() -> None:
     assert dict(play.outcome.metrics["initial_values"]) == first.material["initial_values"]
     failed = [x for x in play.exchanges if x.reply.value is None]
     assert {(x.entry.round, x.ask.phase) for x in failed} == {(1, "propose"), (2, "propose")}
-
-
-@pytest.mark.promise("Imported games are held against the best known protocol, too.")
-def test_imported_games_are_held_against_the_best_known_protocol(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("config").mkdir()
-    summarize(load_study(import_games("byzantine-consensus", RUNS, "theirs").study))
-    regret = read_table("theirs", "regret").sort_values("n")
-    assert regret["reached_agreement"].to_list() == [0, 1]
-    assert regret["agreement_lost"].to_list() == [1, 0]
-    assert set(regret["best_rounds"]) == {2}
 
 
 @pytest.mark.parametrize("forged", ["{agent}: 3 -> 50", "{agent}: 3 -> 3", "{agent}: votes STOP"])

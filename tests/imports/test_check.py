@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from parley.imports.byzantine_cheap_talk import FORMAT
-from parley.imports.games import CUT_SHORT, MISSING, NO_GAME, PAYOFFS, SEATS, UNASKED
+from parley.imports.games import CUT_SHORT, MISSING, NO_GAME, PAYOFFS, UNASKED
 from parley.imports.import_games import check, played
 from support.records import cheap_talk, write_cheap_talk
 
@@ -38,11 +38,6 @@ DAMAGE: list[tuple[Callable[[dict[str, Any]], object], str, str]] = [
     (cut, CUT_SHORT, "2 of 3 rounds"),
     (in_round(2, 1, "full_decisions", "Agent_2", value=None), MISSING, "round 2: Agent_2 has no act"),
     (in_round(2, 1, "payoffs", "Agent_1", value=10), PAYOFFS, "round 2: Agent_1 has 10 points for Hunt Stag, by"),
-    (
-        in_round(2, 0, "full_decisions", "Agent_1", "model_family", value="Qwen"),
-        SEATS,
-        "round 2: Agent_1 is org/Qwen-1",
-    ),
     (
         in_round(1, 0, "full_decisions", "Agent_9", value={"reasoning": "", "action": None}),
         UNASKED,

@@ -12,7 +12,7 @@ from parley.errors import RecordError, UsageError
 from parley.imports.import_games import import_games
 from parley.play.forks import check_parents, forked_policies
 from parley.play.journal import Journal
-from parley.play.live_fork import play_forks, study_of_record
+from parley.play.live import play_forks, study_of_record
 from parley.play.record import read_record, read_summary
 from parley.play.replay import replay
 from parley.play.runner import play
@@ -24,7 +24,7 @@ from parley.study.study_file import Change
 from support.answering import SeedPolicy, StandInService, record_with_model
 from support.commands import Parley, one_line_error
 from support.records import cheap_talk, forge, write_cheap_talk
-from support.studies import OWN_GAME, StudyFactory, bring
+from support.studies import StudyFactory
 
 DRAWING = {"model": "random", "n": 4, "b": 1, "byzantine": "random"}
 
@@ -161,32 +161,14 @@ def test_the_id_of_a_fork_follows_from_parent_point_change_and_repeat(record: Pa
         forks_of(record, "none")
 
 
-@pytest.mark.slow
-def test_a_game_of_the_users_own_has_forks(folder: Path) -> None:
-    bring(OWN_GAME)
-    game = "public_goods:PublicGoods"
-    grid = {"model": "match_others", "n": 3, "b": 1, "byzantine": "free_ride", "prompt": "plain"}
-    Path("small.yaml").write_text(yaml.safe_dump({"game": game, "grids": [grid]}))
-    simulate_shard(load_study(Path("small.yaml")), SCRIPTED, 0)
-    study = study_of_forks(["none", {"swap": {"seat": "byzantine", "to": "cooperate"}}], game)
-    simulate_shard(study, SCRIPTED, 0)
-    given = [read_summary(simulation.record("forks")).outcome["metrics"] for simulation in study.simulations()]
-    assert given[0] != given[1]
-    for simulation in study.simulations():
-        assert replay(simulation.record("forks")).difference is None
-
-
 REFUSED: list[tuple[str, str, str]] = [
     ("9", "none", "rounds 1 to 4"),
-    ("0", "none", "rounds 1 to 4"),
     ("2:vtoe", "none", "did you mean 'vote'"),
-    ("x", "none", "at"),
     ("1", "silnce: byzantine", "did you mean 'silence'"),
     ("1", "silence: agent_9", "unknown agent or role"),
-    ("1", "swap: {seat: agent_1, to: majorty}", "did you mean 'majority'"),
     ("1", "say: {seat: agent_1, value: many}", "cannot say this in round 1, propose"),
     ("1", "{silence: agent_1, silence_once: agent_1}", "is one change"),
-    ("1", "{", "write none"),
+    ("1", "{", "must be a mapping"),
 ]
 
 

@@ -12,7 +12,6 @@ from parley.files import checked_line
 from parley.play.journal import ENTRY_FIELDS, Entry, Journal, delete_journal
 from parley.play.runner import Play, play, play_async
 from parley.policies import Ask, Completion, Policy
-from support.commands import heard
 from support.playing import RULES, CountingPolicy, new_consensus
 from support.studies import StudyFactory
 
@@ -56,19 +55,13 @@ def test_the_journal_of_another_simulation_is_refused_and_left_alone(tmp_path: P
     assert read(tmp_path / "j") == [an_entry()]  # it is not kept open
 
 
-@pytest.mark.promise("What is no journal and lies in the place of one is kept, and named.")
-def test_what_is_no_journal_is_kept_beside_it(tmp_path: Path) -> None:
-    path, kept = tmp_path / "j", tmp_path / "j.damaged"
+@pytest.mark.promise("What is no journal and lies in the place of one is left there, and named.")
+def test_what_is_no_journal_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "j"
     path.write_text("my notes\nof a day\n")
-    with heard() as said:
-        write(path, an_entry())
-    assert kept.read_text() == "my notes\nof a day\n"
-    assert "kept as j.damaged" in said[0]
-    assert read(path) == [an_entry()]
-    path.write_text("more")
-    with pytest.raises(JournalError, match=r"is no journal, and j.damaged is there already"):
+    with pytest.raises(JournalError, match=r"j: is no journal, .*; move it away"):
         Journal(path, ID)
-    assert path.read_text() == "more"
+    assert path.read_text() == "my notes\nof a day\n"
 
 
 # Two processes

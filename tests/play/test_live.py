@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 
 from parley.games.registry import GAMES
-from parley.play.live import play
-from parley.play.live_screen import LiveScreen, can_draw
+from parley.play.live import play, show_replies
 from parley.play.matrix import AGAIN, FAILED, WAITING, WatchedGame, marks_of, rounds_of
+from parley.play.matrix_text import LiveScreen, can_draw
 from parley.play.record import write_record
 from parley.play.runner import play_async
-from parley.play.show import show_replies
 from parley.policies import Ask
 from parley.study.condition import Simulation
 from support.commands import ALTERNATE, BACK, HIDE, SHOW, RudePolicy, Terminal, watched

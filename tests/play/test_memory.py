@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from parley.play.forks import forked_policies
-from parley.play.live_fork import study_of_record
+from parley.play.live import study_of_record
 from parley.play.replay import replay
 from parley.play.runner import Play, play
 from parley.policies import Ask, Completion, estimated_tokens

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from parley.errors import RecordError
-from parley.play import parquet, record
+from parley.play import parquet
 from parley.play.record import read_record, write_record
 from parley.play.record_content import SCHEMA
 from support import REPOSITORY
@@ -49,7 +49,7 @@ def with_pages(path: Path, rows: pa.Table, to: Path | None = None, **how: Any) -
     meta["rows"] = {"bytes_sha256": hashlib.sha256(parquet.open_parquet(stored({})).pages).hexdigest()}
     metadata = {b"parley": json.dumps(meta).encode(), b"parley_trace": found[b"parley_trace"]}
     to = to or path
-    to.write_bytes(stored({**metadata, record.CHECK_KEY: record.checksum(metadata)}))
+    to.write_bytes(stored(metadata))
     return to
 
 

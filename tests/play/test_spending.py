@@ -1,10 +1,6 @@
 """The budget of a study: it stops cleanly, can be raised, and counts all that records and journals have."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -20,12 +16,11 @@ from parley.play.journal import Journal, journaled
 from parley.play.record import read_record, read_summary
 from parley.play.simulate import simulate_shard
 from parley.play.spending import budget_of, count_spent, spending_line
-from parley.progress.follow import Progress
-from parley.progress.screen import status
+from parley.progress.display import status
 from parley.study import Study
 from parley.study.condition import SERVICES
 from support.answering import KEY, SERVED, VARIABLE, StandInService, as_recorded, completion
-from support.commands import Parley, heard, wait_until
+from support.commands import Parley, heard
 from support.studies import StudyFactory, play_all, records_of, study_of
 
 pytestmark = pytest.mark.promise(
@@ -181,49 +176,6 @@ def test_what_is_in_flight_when_the_budget_ends_is_answered_and_journaled(make: 
 
 
 @pytest.mark.slow
-def test_what_a_killed_process_journaled_counts_and_the_same_command_goes_on(
-    make: Make, server: StandInService, undisturbed: list[str]
-) -> None:
-    asked = len(server.bodies)
-    server.bodies.clear()
-    go_on = threading.Event()
-    given: list[int] = []
-    stuck: list[int] = []
-
-    def answer(body: dict[str, Any]) -> Any:
-        """Answer the first phase: three requests, and one again since a reply could not be used."""
-        with server.guard:
-            (given if len(server.bodies) < 5 else stuck).append(body["seed"])
-        if body["seed"] in given:
-            return as_recorded(body)
-        go_on.wait(60)
-        return None
-
-    server.answer = answer
-    study = make({"tokens": 10**6})
-    [record] = records_of(study)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-m", "parley.cli", "simulate", "small.yaml", str(record)]
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    journal = paths.journal(record)
-    # All three of the second phase wait for an answer: nothing else can be on its way when the process dies.
-    wait_until(lambda: len(stuck) >= 3 and len(journaled(journal)) >= len(given))
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    server.answer = as_recorded
-    go_on.set()
-    sent = len(server.bodies)
-    assert (len(given), sent) == (4, 7)
-    answered = {entry.seed for entry in journaled(journal)}
-    assert total(study) == len(answered) * 107
-    play_all(study)
-    assert digests(study) == undisturbed
-    assert len(server.bodies) == sent + asked - len(answered)
-    assert total(study) == asked * 107
-    assert f"{asked * 107:,} of " in str(Progress(study).look(last=True).spent)
-
-
-@pytest.mark.slow
 def test_a_budget_that_comes_later_counts_what_was_spent_before(make: Make, server: StandInService) -> None:
     play_all(make())  # a record
     play_all(make(rounds=1))  # of a former configuration
@@ -276,18 +228,6 @@ def test_a_service_that_does_not_tell_what_was_used_is_counted_at_most(make: Mak
         play_all(make({"tokens": 10_000}))
     most = sum(len(content) + json.loads(content)["max_tokens"] for content in server.contents)
     assert f" {most:,} of 10,000 tokens spent" in str(caught.value)
-
-
-@pytest.mark.slow
-def test_a_game_that_is_watched_is_paid_too(make: Make, server: StandInService, parley: Parley) -> None:
-    study = make({"tokens": 10**6})
-    assert parley("play", "small.yaml").status == 0
-    assert server.bodies
-    assert total(study) == 0, "it is recorded nowhere"
-    make({"tokens": 10})
-    refused = parley("play", "small.yaml")
-    assert refused.status == 1
-    assert refused.err.startswith("parley: the budget of small is spent: ")
 
 
 def test_the_key_is_in_no_file_and_no_message_of_a_run_that_waits_and_stops(

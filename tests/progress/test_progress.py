@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from parley import paths
-from parley.engine.weights import model_marker
 from parley.files import mark_done
-from parley.progress.follow import IDLE, PLANNING, Progress, Snapshot, Stage
-from parley.progress.state import FETCH_MODEL, PLAY, RUN, SERVE
+from parley.progress.follow import IDLE, Progress, Snapshot, Stage
+from parley.progress.state import PLAY, RUN, SERVE
 from support.records import write_events
 from support.studies import StudyFactory, records_of
 
@@ -130,7 +129,7 @@ def test_what_a_run_says_of_itself_is_told_while_nothing_is_played_or_always(
     study_factory: StudyFactory, clock: Clock
 ) -> None:
     study = study_factory(MODEL, seeds=2)
-    assert Progress(study, is_own=True, clock=clock).look().note == PLANNING
+    assert Progress(study, is_own=True, clock=clock).look().note == ""
     for always in (False, True):
         note = {"event": "told", "note": "2 jobs sent", "always": always}
         run = write_events(FOLDER, RUN, note, host="node1", pid=2, began=NOW - 9, at=NOW)
@@ -256,14 +255,6 @@ def test_a_stage_runs_as_long_as_its_process_and_ends_with_its_mark(study_factor
     mark_done("small", "tables", study.plan)
     tell(ended(NOW + 106), began=NOW + 100, at=NOW + 106)
     assert look(NOW + 107) == Stage("tables", "done")
-
-
-def test_a_model_that_is_prepared_for_any_study_is_a_stage(study_factory: StudyFactory, clock: Clock) -> None:
-    study = study_factory(MODEL)
-    folder = paths.processes(model_marker("tiny", study.models["tiny"]).parent)
-    write_events(folder, FETCH_MODEL, host="node1", began=NOW - 7, at=NOW, model="tiny")
-    write_events(folder, FETCH_MODEL, host="node1", began=NOW - 5, at=NOW, model="another")
-    assert stage_of(Progress(study, clock=clock).look(), "model tiny") == Stage("model tiny", "running", 7.0)
 
 
 def serve(*events: Event, host: str = "node1", began: float = NOW, at: float = NOW) -> Path:

@@ -1,4 +1,4 @@
-"""Policies of one's own whose effect is known: hunters who look at nothing, and agents that copy each other."""
+"""Policies of one's own whose effect is known: players of the stag hunt who look at nothing."""
 
 import json
 import random
@@ -59,17 +59,3 @@ class Turncoat(Liar):
     """Promises the stag and means it, and hunts the hare."""
 
     PLANS = Talker.PLANS[1:2]
-
-
-class Urn:
-    """Answers right by chance; then gives the last answer of one of all whom it knows, itself among them, at random.
-
-    So the share of right answers is a martingale (the voter model of Clifford and Sudbury, 1973).
-    """
-
-    async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
-        """Return the reply as a model would write it."""
-        chance, view = random.Random(seed), ask.view
-        first = view.problem.answer if chance.random() < 0.5 else "1000003"
-        known = [view.own, *view.heard.values()] if view.own or view.heard else [first]
-        return Completion(json.dumps({"argument": "So one of us said.", "answer": chance.choice(known)}), "stop")

@@ -55,7 +55,6 @@ def with_metadata(path: Path, key: bytes, text: bytes | None, name: str = "rewri
     """Write a record once more, beside it, with another text in its metadata or none, and a right checksum of that."""
     table = pq.read_table(path, partitioning=None)
     metadata = {at: value for at, value in {**table.schema.metadata, key: text}.items() if value is not None}
-    metadata[record.CHECK_KEY] = record.checksum(metadata)
     other = path.with_name(f"{name}.parquet")
     other.write_bytes(write_parquet(table, lambda pages: metadata))
     return other

@@ -19,7 +19,7 @@ from parley import paths
 from parley.analysis.summarize import summarize
 from parley.errors import UsageError
 from parley.games.registry import GAMES
-from parley.play import record, show
+from parley.play import live, record
 from parley.play.simulate import simulate, simulate_shard
 from parley.statistics.stats import Floats
 from parley.study import Study, load_study
@@ -112,7 +112,7 @@ def play_all(study: Study) -> list[Path]:
 def summarized(study: Study) -> Study:
     """Play all simulations of a study that needs no engine, and make its tables."""
     play_all(study)
-    summarize(study, strict=True)
+    summarize(study)
     return study
 
 
@@ -297,7 +297,7 @@ def everything(study: Study) -> Iterator[tuple[str, str]]:
         yield f"{path} rows", json.dumps(rows.to_pylist(), default=str)
         yield f"{path} as it is", path.read_bytes().decode("latin-1")
         summary = record.read_summary(path)
-        yield f"{path} shown", show.summary_text(path, summary)
+        yield f"{path} shown", live.summary_text(path, summary)
     for path in paths.results(study.name).rglob("*.*"):
         if path.suffix in (".csv", ".html", ".svg"):
             yield str(path), path.read_text()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from parley.errors import JournalError
-from parley.files import hold_lock, sync_folder, try_lock
+from parley.files import hold_lock, sync_folder
 from parley.play.journal import Entry, Journal
 from support import REPOSITORY
 from support.mortal import End, Nursery, Undisturbed, World, finish
@@ -201,9 +201,3 @@ def test_a_lock_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(JournalError, match=r"file/lock: cannot be opened: "):
         hold_lock(tmp_path / "file" / "lock")
-
-
-def test_a_lock_is_held_by_one(tmp_path: Path) -> None:
-    with (tmp_path / "x").open("w") as one, (tmp_path / "x").open("w") as two:
-        assert try_lock(one.fileno(), tmp_path / "x")
-        assert not try_lock(two.fileno(), tmp_path / "x")

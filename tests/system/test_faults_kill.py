@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -134,20 +133,3 @@ def test_of_two_processes_at_once_one_plays(world: World, undisturbed: Undisturb
         assert read_summary(world.record).digest == undisturbed.digest
         assert world.files() == undisturbed.files
     assert (refused > 0) == (patience == 0)
-
-
-def test_one_that_waits_goes_on_when_the_other_is_killed(world: World, undisturbed: Undisturbed) -> None:
-    one = replace(world.life(), notes=str(world.notes / "one"), answer_seconds=0.1)
-    two = replace(world.life(), notes=str(world.notes / "two"))
-    first = world.nursery.start(one)
-    wait_until(lambda: len(world.journaled()) >= 4, pause=0.005)
-    second = world.nursery.start(two)
-    time.sleep(0.05)
-    os.kill(first, signal.SIGKILL)
-    assert world.nursery.end_of(one, first).status == -signal.SIGKILL
-    answered = len(world.journaled())
-    ended = world.nursery.end_of(two, second)
-    assert (ended.status, ended.err) == (0, [])
-    assert answered < 12
-    assert len(ended.asked) <= 8
-    assert read_summary(world.record).digest == undisturbed.digest

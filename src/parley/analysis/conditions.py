@@ -103,23 +103,13 @@ def outcome_table(study: Study, conditions: pd.DataFrame) -> pd.DataFrame:
 def print_conditions(table: pd.DataFrame, by: Sequence[str], game: type[Game]) -> str:
     """Return the table of conditions as text: axes, n, and each outcome's rate with its interval in percent.
 
-    Outcomes that no condition can have are left out. Each value of the first axis has a table of its own, so that it
-    fits a terminal, unless one of them had a single row; what is the same in all rows stands above them. A single
+    Outcomes that no condition can have are left out; what is the same in all rows stands above them. A single
     condition is a line.
     """
-    parts = [part for _, part in table.groupby(by[0], sort=False, dropna=False)]
-    if len(parts) > 1 and min(map(len, parts)) > 1:
-        return "\n\n".join(print_conditions(part, by, game) for part in parts)
-    shown = table[list(by)].copy()
-    if (table["threat_model"] != "none").any():
-        shown["threat model"] = table["threat_model"]
-    shown["simulations"] = table["simulations"]
-    short = (table["simulations"] < table["planned"]).any()
-    if short:
-        shown["planned"] = table["planned"]
-    labels = {"simulations", "planned"} if short else set()
-    labels |= {outcome.label for outcome in outcomes_of(table, game)}
-    for outcome in outcomes_of(table, game):
+    shown, outcomes = table[list(by)].assign(**{"threat model": table["threat_model"]}), outcomes_of(table, game)
+    counts = zip(table["simulations"], table["planned"], strict=True)
+    shown["simulations"] = [f"{n} of {planned}" if n < planned else str(n) for n, planned in counts]
+    for outcome in outcomes:
         cells = []
         for _, row in table.iterrows():
             rate, low, high = (row[f"{outcome.name}_{part}"] for part in ("rate", "low", "high"))
@@ -127,6 +117,7 @@ def print_conditions(table: pd.DataFrame, by: Sequence[str], game: type[Game]) -
         shown[outcome.label] = cells
     shown["median rounds"] = ["-" if pd.isna(m) else f"{m:g}" for m in table["median_rounds"]]
     shown["unusable replies"] = [f"{rate:.1%}" for rate in table["failed_reply_rate"]]
+    labels = {outcome.label for outcome in outcomes}
     kept = [name for name in shown if len(shown) > 1 and (shown[name].nunique() > 1 or name in labels)]
     alike = ", ".join(f"{name} {str(shown[name].iloc[0]).strip()}" for name in shown if name not in kept)
     if not kept:

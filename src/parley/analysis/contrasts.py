@@ -8,14 +8,12 @@ docs/explanation/statistics.md says what is computed, and why.
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy
-from numpy.typing import NDArray
 
 from parley.analysis.pairs import compared_conditions, pair_numbers, shared
 from parley.analysis.rates import by_condition, values_of
@@ -35,16 +33,6 @@ _What = tuple[str, str]  # "outcome", "indicator" or "quantity", and its name
 _Spread = tuple[float, int]  # how much a condition differs from itself, and of how many degrees of freedom that is
 
 
-@dataclass(frozen=True)
-class _Played:
-    """The simulations of a condition, by its axes: which pairs they are of, and what they have, NaN for nothing."""
-
-    axes: tuple[Any, ...]
-    pairs: NDArray[np.int64]
-    values: Mapping[_What, Floats]
-    spreads: Mapping[_What, _Spread]  # where it was played again
-
-
 def contrast_table(
     rows: pd.DataFrame,
     by: Sequence[str],
@@ -61,57 +49,51 @@ def contrast_table(
     that the condition cannot have. `noise` is the table of that name, of studies with repeats: of each contrast its
     band is told, in which it lies if its conditions differ in nothing but sampling, if both were played again.
     """
-    conditions = list(_conditions(rows, by, game, impossible, noise))
-    contrasts = list(_contrasts(conditions, by, game))
-    table = compare([samples for samples, _ in contrasts])
+    spreads = defaultdict[tuple[str, ...], dict[_What, _Spread]](dict)
+    for row in [] if noise is None else noise.to_dict("records"):
+        spreads[tuple(str(row[axis]) for axis in by)][row["kind"], row["what"]] = row["spread"], row["freedom"]
+    table, names = compare(list(_contrasts(rows, by, game, impossible, spreads))), names_of("contrasts", by, game)
     # An outcome that a condition cannot have, or what none of its simulations has, differs from nothing.
     table = table[(table["simulations_from"] > 0) & (table["simulations_to"] > 0)]
-    names = names_of("contrasts", by, game)
     if table.empty:
         return selected(table, names)
-    there = [contrasts[place] for place in table.index]
+    of_rows = zip(table["spreads"], table["pairs"], table["kind"], table["what"], strict=True)
     bands = [
-        band(spreads, pairs, samples.kind != NUMBER) if pairs and len(spreads) == 2 else np.nan
-        for (samples, spreads), pairs in zip(there, table["pairs"], strict=True)
+        band(both, pairs, statistic(kind, what, game) != NUMBER) if pairs and len(both) == 2 else np.nan
+        for both, pairs, kind, what in of_rows
     ]
     return table.astype(dict.fromkeys(_COUNTS, "Int64")).assign(noise=bands)[names].reset_index(drop=True)
 
 
-def _conditions(
-    rows: pd.DataFrame, by: Sequence[str], game: type[Game], impossible: Impossible, noise: pd.DataFrame | None
-) -> Iterator[_Played]:
-    spreads: dict[tuple[str, ...], dict[_What, _Spread]] = defaultdict(dict)
-    for row in [] if noise is None else noise.to_dict("records"):
-        spreads[tuple(str(row[axis]) for axis in by)][row["kind"], row["what"]] = row["spread"], row["freedom"]
-    for axes, group in by_condition(rows.assign(**{_PAIR: pair_numbers(rows, game)}), by):
-        values = {(kind, what): of for kind, what, of in measured(group, game)}
-        values |= {("outcome", name): np.full(len(group), np.nan) for name in impossible.get(axes, ())}
-        yield _Played(axes, group[_PAIR].to_numpy(), values, spreads[tuple(map(str, axes))])
-
-
 def _contrasts(
-    conditions: Sequence[_Played], by: Sequence[str], game: type[Game]
-) -> Iterator[tuple[SamplePair, list[_Spread]]]:
+    rows: pd.DataFrame,
+    by: Sequence[str],
+    game: type[Game],
+    impossible: Impossible,
+    spreads: Mapping[tuple[str, ...], Mapping[_What, _Spread]],
+) -> Iterator[SamplePair]:
     """Yield what each two conditions are compared in, and how much they differ from themselves.
 
     All outcomes and indicators come first, then one quantity after the other.
     """
-    compared = compared_conditions([condition.axes for condition in conditions], by, game)
-    whats = list(conditions[0].values) if conditions else []
-    places = [shared(conditions[i].pairs, conditions[j].pairs) for i, j, _ in compared]
+    groups = list(by_condition(rows.assign(**{_PAIR: pair_numbers(rows, game)}), by))
+    pairs = [group[_PAIR].to_numpy() for _, group in groups]
+    values, noise = list[dict[_What, Floats]](), [spreads[tuple(map(str, axes))] for axes, _ in groups]
+    for axes, group in groups:
+        never = {("outcome", name): np.full(len(group), np.nan) for name in impossible.get(axes, ())}
+        values.append({(kind, what): of for kind, what, of in measured(group, game)} | never)
+    compared = compared_conditions([axes for axes, _ in groups], by, game)
+    places = [shared(pairs[i], pairs[j]) for i, j, _ in compared]
+    whats = list(values[0]) if values else []
     numbers = [what for what in whats if what[0] == "quantity"]
     for several in ([what for what in whats if what not in numbers], *([what] for what in numbers)):
         for (i, j, cells), at in zip(compared, places, strict=True):
-            first, second = conditions[i], conditions[j]
             for what in several:
                 keys = dict(zip(("kind", "what", "axis", "from", "to", *by), (*what, *cells), strict=True))
-                of = statistic(*what, game)
-                samples = SamplePair(
-                    *(keys, first.values[what], second.values[what], of, *at),
-                    family=(what[0], cells[0], what[1]),
-                    without_pairs=MEANS if what in numbers else TESTED,
-                )
-                yield samples, [each.spreads[what] for each in (first, second) if what in each.spreads]
+                of_both = {"spreads": [noise[each][what] for each in (i, j) if what in noise[each]]}
+                family, without = (what[0], cells[0], what[1]), MEANS if what in numbers else TESTED
+                sides = values[i][what], values[j][what], statistic(*what, game)
+                yield SamplePair(keys | of_both, *sides, *at, family=family, without_pairs=without)
 
 
 # What differs when seeds are played again
@@ -125,21 +107,22 @@ def noise_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> pd.D
     variance within seeds of all repeats, of which `freedom` are beyond the first. `band` is how far from 0 the
     difference of so many other pairs then lies in 95%.
     """
-    samples, spreads = list[SamplePair](), list[_Spread]()
+    samples = list[SamplePair]()
     for key, group in by_condition(rows, by):
         axes = dict(zip(by, key, strict=True))
         for kind, what, values in measured(group, game):
-            times, of = _times(group, values), statistic(kind, what, game)
-            samples.append(SamplePair({**axes, "kind": kind, "what": what}, times[:, 0], times[:, 1], of))
-            spreads.append(spread_of(times))
+            times = _times(group, values)
+            spread, freedom = spread_of(times)
+            keys = {**axes, "kind": kind, "what": what, "spread": spread, "freedom": freedom}
+            samples.append(SamplePair(keys, times[:, 0], times[:, 1], statistic(kind, what, game)))
     table = compare(samples)
-    table[["spread", "freedom"]] = np.array(spreads).reshape(-1, 2)
-    table = table[(table["pairs"] > 0) & (table["freedom"] > 0)].astype({"freedom": int})
-    bands = [
-        band([spreads[place]], pairs, samples[place].kind != NUMBER)
-        for place, pairs in zip(table.index.tolist(), table["pairs"], strict=True)
-    ]
-    return selected(table.assign(band=bands), names_of("noise", by, game))
+    if len(table):
+        table = table[(table["pairs"] > 0) & (table["freedom"] > 0)]
+        table["band"] = [
+            band([(row["spread"], row["freedom"])], row["pairs"], statistic(row["kind"], row["what"], game) != NUMBER)
+            for row in table.to_dict("records")
+        ]
+    return selected(table, names_of("noise", by, game))
 
 
 def spread_of(times: Floats) -> _Spread:

@@ -46,9 +46,7 @@ def strata(
     """
     table, others = keys.iloc[list(places)].assign(**{_PLACE: list(places)}), [str(n) for n in keys if n != axis]
     if axis == "b" and not as_they_are:
-        if "n" in others:
-            table, others, _ = with_group_size(table, others, game.roles[0])
-        table = with_undisturbed(table, others)
+        table, others = beside_undisturbed(table, others, game.roles[0], [])
     found: dict[Stratum, list[tuple[Any, int]]] = {}
     columns = [table[name].tolist() for name in others]
     in_common = zip(*columns, strict=True) if columns else itertools.repeat((), len(table))
@@ -87,31 +85,23 @@ def _cells(at: int, first: Stratum, second: Stratum, by: Sequence[str]) -> Itera
 # What is alike along b
 
 
-def with_group_size(table: pd.DataFrame, by: list[str], role: str) -> tuple[pd.DataFrame, list[str], str]:
-    """Choose what is held fixed while b grows: all agents (n), or those that are not among the b.
-
-    Both are fair comparisons; the one with fewer groups is that for which the study was laid out. `table` has rows
-    of conditions, `by` are the axes that tell groups apart, n among them. Returns both as chosen, and a note on it.
-    """
-    size = f"{role} agents"
-    sized = table.assign(**{size: table["n"] - table["b"]})
-    swapped = [size if axis == "n" else axis for axis in by]
-    groups, of_n = (len(with_undisturbed(t, o)[o].drop_duplicates()) for t, o in ((sized, swapped), (table, by)))
-    if groups < of_n:
-        return sized, swapped, f"n = {size} + b, so n grows with b."
-    return table, by, f"n counts all agents: {size} = n - b."
-
-
 def beside_undisturbed(
     table: pd.DataFrame, others: list[str], role: str, notes: list[str]
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return the table for a comparison along b, and the axes that tell its groups apart, n or what replaces it.
 
     `table` may have several rows per condition; `others` are its axes but b, n among them, and `role` is that of the
-    agents that are not among the b. Adds to `notes` what n counts.
+    agents that are not among the b. While b grows all agents (n) are held fixed, or those that are not among the b:
+    both are fair, and the one with fewer groups is that for which the study was laid out. Adds to `notes` which.
     """
-    table, others, note = with_group_size(table, others, role)
-    notes.append(note)
+    size = f"{role} agents"
+    sized = table.assign(**{size: table["n"] - table["b"]})
+    swapped = [size if axis == "n" else axis for axis in others]
+    groups, of_n = (len(with_undisturbed(t, o)[o].drop_duplicates()) for t, o in ((sized, swapped), (table, others)))
+    if groups < of_n:
+        notes.append(f"n = {size} + b, so n grows with b.")
+        return with_undisturbed(sized, swapped), swapped
+    notes.append(f"n counts all agents: {size} = n - b.")
     return with_undisturbed(table, others), others
 
 

@@ -109,7 +109,7 @@ def _own(each: PaperNumber, kind: str, share: bool, games: Sequence[pd.DataFrame
     values, seeds = (np.concatenate(side) for side in zip(*known, strict=True))
     cells = np.repeat(np.arange(len(known)), [len(of) for of, _ in known])
     weights = np.full(len(known), 1 / len(known))
-    over = standardized(values, cells, np.unique(seeds, return_inverse=True)[1], weights)
+    over = standardized(values, cells, seeds, weights)
     row = {"conditions": len(known), "simulations": over.simulations, "seeds": over.seeds}
     if each.form == "most":
         return row | {"own": float(np.nanmax(values))}

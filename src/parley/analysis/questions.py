@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from parley.analysis.pairs import pair_numbers
 from parley.analysis.rates import by_condition, values_of
 from parley.analysis.tables import names_of
-from parley.statistics.clustered import MIN_SEEDS
+from parley.statistics.clustered import MIN_SEEDS, over_strata
 from parley.statistics.differences import (
     CLUSTERED,
     FEW_SEEDS,
@@ -28,7 +28,6 @@ from parley.statistics.differences import (
     SamplePair,
     by_seed,
     compare,
-    linearized,
 )
 from parley.statistics.stats import (
     CONFIDENCE,
@@ -213,8 +212,8 @@ def _equivalence(pairs: Pairs, smallest: float, most: float, together: float) ->
         lower, upper = map(float, bounded_interval(means, most, together, number))
         p = max(float(p_below(sign * means, smallest, most, number)) for sign in (-1.0, 1.0)) if len(means) else np.nan
     else:
-        by_seed_alone = linearized(pairs.second - pairs.first, pairs.seeds, pairs.strata)
-        lower, upper, _ = paired_mean(np.zeros(len(means)), by_seed_alone, together)
+        change = over_strata(pairs.second - pairs.first, pairs.seeds, pairs.strata)
+        lower, upper, _ = paired_mean(np.zeros(len(means)), change.by_seed, together)
         errors = (abs((lower + upper) / 2) - smallest) / ((upper - lower) / 2)  # in halves of the interval
         t = errors * scipy.special.stdtrit(max(1, len(means) - 1), 0.5 + together / 2)
         p = float(scipy.special.stdtr(max(1, len(means) - 1), t))
@@ -251,8 +250,7 @@ def _of_sides(comparison: Comparison, pairs: Pairs) -> dict[str, float]:
     """
     limits: dict[str, float] = {}
     for end, values in (("from", pairs.first), ("to", pairs.second)):
-        of_seeds = linearized(values, pairs.seeds, pairs.strata)
-        each = mean_interval(of_seeds)
+        each = mean_interval(over_strata(values, pairs.seeds, pairs.strata).by_seed)
         if comparison.share and not (comparison.signed or comparison.between) and each.n > 1:
             count = 1 / float((pairs.by_seed[1] ** 2).sum())
             low, high = map(float, wilson_of_mean(each.mean, count))

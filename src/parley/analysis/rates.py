@@ -62,22 +62,15 @@ def _bounded_limits(rows: pd.DataFrame, quantity: Quantity, values: Floats) -> t
     known = ~np.isnan(values)
     if not known.any():
         return (np.nan, np.nan)
-    most = 1.0 if quantity.share else _most(numbers(rows, quantity.most)[known], quantity)
+    largest = np.ones(1) if quantity.share else np.unique(numbers(rows, quantity.most)[known])
+    if len(largest) > 1 or not 0 < largest[0] < np.inf:
+        raise ValueError(f"{quantity.name} needs one {quantity.most}, above 0, in all simulations of a condition")
+    most = float(largest[0])
     shares = values[known] / most
     if np.any((shares < -_ROUNDING) | (shares > 1 + _ROUNDING)):
         raise ValueError(f"{quantity.name} must be in [0, {most:g}] in every simulation")
     low, high = wilson_of_mean(shares.mean(), len(shares))
     return (most * float(low), most * float(high))
-
-
-def _most(largest: Floats, quantity: Quantity) -> float:
-    most = float(largest[0])
-    if not np.all(largest == most) or not 0 < most < np.inf:
-        raise ValueError(
-            f"{quantity.name} needs one {quantity.most}, above 0, in all simulations of a condition, not "
-            f"{', '.join(f'{value:g}' for value in np.unique(largest))}"
-        )
-    return most
 
 
 def all_quantities(names: Iterable[str], game: type[Game]) -> list[Quantity]:

@@ -6,7 +6,6 @@ Only the simulations of the study as it is now are read; records of a former con
 import json
 import logging
 import math
-from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from operator import methodcaller
@@ -37,20 +36,22 @@ _LIMITS = ("rate", "low", "high")
 _log = logging.getLogger(__name__)
 
 
-def summarize(study: Study, strict: bool = False, processes: int = 1) -> pd.DataFrame:
+def summarize(study: Study, processes: int = 1) -> pd.DataFrame:
     """Write the tables and metrics of what is played of a study, and return the table of its conditions.
 
     So many processes read the records. Damaged records are named and left out; the column `left_out` counts them, and
-    `planned` all that the study asks for. Raises RecordError as `read_records` if none can be used, or, with `strict`,
-    any cannot.
+    `planned` all that the study asks for. Raises RecordError as `read_records`.
     """
     study = played_part(study)
-    first = study.shown
-
-    def take(from_traces: FromTraces) -> None:
-        write_turns(first, from_traces.read(partial(turn_piece, first), processes))
-
-    records, tables = _tables(study, read_records(study, strict, processes=processes), take, strict)
+    records, make = read_records(study, processes), partial(turn_piece, study.shown)
+    while True:
+        from_traces = FromTraces(records.shown.study, played_games(records.shown))
+        try:
+            write_turns(study.shown, from_traces.read(make, processes))
+            break
+        except ImpossibleTracesError as error:
+            records = records.without(error.problems)
+    tables = _tables(study, records, from_traces)
     conditions = tables["conditions"]
     for name, table in tables.items():
         write_table(table, study, name)
@@ -71,28 +72,10 @@ def played_games(records: UsableRecords) -> list[PlayedGame]:
     return [PlayedGame(*both) for both in zip(records.simulations, records.summaries, strict=True)]
 
 
-def make_tables(study: Study, records: UsableRecords) -> dict[str, pd.DataFrame]:
-    """Return all tables of a study but `turns`, by name, from those of its records that can be used.
-
-    Nothing is written.
-    """
-    return _tables(study, records, lambda from_traces: list(from_traces.read(len)))[1]
-
-
-def _tables(
-    study: Study, records: UsableRecords, take: Callable[[FromTraces], object], strict: bool = False
-) -> tuple[UsableRecords, dict[str, pd.DataFrame]]:
-    """Return the records of which all could be taken from the traces, and the tables; raises as `summarize`."""
-    while True:
-        games = played_games(records.shown)
-        from_traces = FromTraces(records.shown.study, games)
-        try:
-            take(from_traces)
-            break
-        except ImpossibleTracesError as error:
-            records = records.without(error.problems, strict)
+def _tables(study: Study, records: UsableRecords, from_traces: FromTraces) -> dict[str, pd.DataFrame]:
+    """Return all tables but `turns`, by name."""
     played, by, game = records.shown.study, study.axes, study.game
-    rows = simulation_table(games)
+    rows = simulation_table(played_games(records.shown))
     every = rows if records.shown is records else simulation_table(played_games(records))
     impossible = impossible_outcomes(played, rows)
     conditions = condition_table(rows, by, game, impossible)
@@ -107,7 +90,7 @@ def _tables(
     noise = noise_table(again if any(repeats) else again[:0], by, game)
     questions = with_registration(question_table(asked, study), rows, study)
     of_traces = from_traces.tables()
-    return records, {
+    return {
         "simulations": rows,
         "conditions": conditions,
         "outcomes": outcome_table(played, conditions),
@@ -147,25 +130,17 @@ def write_metrics(study: Study, conditions: pd.DataFrame, rates: pd.DataFrame, w
 
 
 def condition_metrics(row: Any, game: type[Game], rates: pd.DataFrame) -> dict[str, Any]:
-    """Return the number of simulations of one condition, rates and limits, and the rates of failed replies.
-
-    Where models are asked, the rate of degenerate replies, too.
+    """Return the number of simulations of one condition, rates with limits, and the rates of replies that failed.
 
     Rates are those of each outcome, and under `indicators` of each indicator of the game, from its rows in `rates`.
     All are in [0, 1]; missing (None) are those of nothing: the condition cannot have the outcome, no simulation has an
-    answer, or nothing was asked.
+    answer, or nothing was asked. Where models are asked, the rate of degenerate replies is there, too.
     """
-    metrics: dict[str, Any] = {
-        "simulations": int(row["simulations"]),
-        **{o.name: {part: _number(row[f"{o.name}_{part}"]) for part in _LIMITS} for o in game.outcomes},
-        "failed_reply_rate": _number(row["failed_reply_rate"]),
-        **({RATE: _number(row[RATE])} if RATE in row else {}),
-    }
-    if game.evidence.indicators:
-        metrics["indicators"] = {
-            rate["indicator"]: {part: _number(rate[part]) for part in _LIMITS} for _, rate in rates.iterrows()
-        }
-    return metrics
+    metrics: dict[str, Any] = {"simulations": int(row["simulations"])}
+    metrics |= {o.name: {part: _number(row[f"{o.name}_{part}"]) for part in _LIMITS} for o in game.outcomes}
+    metrics |= {name: _number(row[name]) for name in ("failed_reply_rate", RATE) if name in row}
+    indicators = {each["indicator"]: {part: _number(each[part]) for part in _LIMITS} for _, each in rates.iterrows()}
+    return metrics | ({"indicators": indicators} if indicators else {})
 
 
 def _number(value: Any) -> float | None:

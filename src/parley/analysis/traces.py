@@ -42,8 +42,19 @@ def write_turns(study: Study, pieces: Iterable[tuple[pa.Table, bytes]]) -> None:
 
 
 def turn_piece(study: Study, recorded: Iterable[Recorded]) -> tuple[pa.Table, bytes]:
-    """Return the rows of some simulations as a table and as lines of CSV; raises as `turn_table`."""
-    table = turn_table(study, recorded)
+    """Return the rows of some simulations, one per agent and round, as a table and as lines of CSV.
+
+    Raises RecordError for another game's trace.
+    """
+    known = turn_schema(study)
+    columns: dict[str, list[Any]] = {name: [] for name in known.names}
+    numbers = {field.name for field in known if pa.types.is_integer(field.type) or pa.types.is_boolean(field.type)}
+    for game, trace in recorded:
+        _add(columns, numbers, game, trace)
+    try:
+        table = pa.table([pa.array(columns[field.name], field.type) for field in known], known)
+    except pa.ArrowException as error:
+        raise RecordError(f"{study.name}: {TURNS}: the game {study.game.name}: {one_line(str(error))}") from None
     return table, csv_text(table, header=False).encode()
 
 
@@ -64,19 +75,6 @@ def _write(study: Study, pieces: Iterable[tuple[pa.Table, bytes]], parquet: Bina
 def turn_schema(study: Study) -> pa.Schema:
     """Return the schema of the table; it is the same for all studies of the built-in games with the same axes."""
     return schema(in_study(columns_of(TURNS, study.axes, study.game), study))
-
-
-def turn_table(study: Study, recorded: Iterable[Recorded]) -> pa.Table:
-    """Return the rows of some simulations, one per agent and round; raises RecordError for another game's trace."""
-    known = turn_schema(study)
-    columns: dict[str, list[Any]] = {name: [] for name in known.names}
-    numbers = {field.name for field in known if pa.types.is_integer(field.type) or pa.types.is_boolean(field.type)}
-    for game, trace in recorded:
-        _add(columns, numbers, game, trace)
-    try:
-        return pa.table([pa.array(columns[field.name], field.type) for field in known], known)
-    except pa.ArrowException as error:
-        raise RecordError(f"{study.name}: {TURNS}: the game {study.game.name}: {one_line(str(error))}") from None
 
 
 def _add(columns: Mapping[str, list[Any]], numbers: Collection[str], game: PlayedGame, trace: Trace) -> None:
@@ -102,22 +100,6 @@ _PIECE = 200  # games that a process reads at once
 Rows = Mapping[str, Sequence[Any]]
 Found = tuple[Rounds, Rows]
 Made = TypeVar("Made")
-
-
-def recorded(study: Study, games: Iterable[PlayedGame]) -> Iterator[Recorded]:
-    """Yield each game with its trace; nothing is read for a game that makes nothing of traces.
-
-    Raises RecordError as `read_trace`, and for a trace that has nothing of the game.
-    """
-    evidence = study.game.evidence
-    by_agent = type(evidence).of_agents is not Evidence.of_agents
-    if by_agent or evidence.measures or evidence.columns.turns or evidence.tables:
-        for game in games:
-            path = game.simulation.record(study.name)
-            trace = read_trace(path)
-            if not trace and game.summary.outcome["rounds"]:
-                raise RecordError(f"{path}: its trace has no rounds; delete it and run the study again")
-            yield game, trace
 
 
 _IMPOSSIBLE = (RecordError, *IMPOSSIBLE)
@@ -149,7 +131,7 @@ class FromTraces:
 
         def read_piece(games: Sequence[PlayedGame]) -> tuple[list[Found], Made] | dict[Path, str]:
             try:
-                those = list(recorded(self._study, games))
+                those = list(self._recorded(games))
                 return [self._found(game, trace) for game, trace in those], make(those)
             except _IMPOSSIBLE as error:
                 if len(games) > 1:
@@ -172,6 +154,21 @@ class FromTraces:
             yield made
         if impossible:
             raise ImpossibleTracesError(impossible)
+
+    def _recorded(self, games: Iterable[PlayedGame]) -> Iterator[Recorded]:
+        """Yield each game with its trace; nothing is read for a game that makes nothing of traces.
+
+        Raises RecordError as `read_trace`, and for a trace that has nothing of the game.
+        """
+        evidence = self._study.game.evidence
+        columns = evidence.columns.turns or evidence.columns.measured
+        by_agent = type(evidence).of_agents is not Evidence.of_agents
+        for game in games if by_agent or evidence.measures or columns or evidence.tables else ():
+            path = game.simulation.record(self._study.name)
+            trace = read_trace(path)
+            if not trace and game.summary.outcome["rounds"]:
+                raise RecordError(f"{path}: its trace has no rounds; delete it and run the study again")
+            yield game, trace
 
     def _found(self, game: PlayedGame, trace: Trace) -> Found:
         """Return the measures of a game by round, and by name the rows that `tables` makes of it."""

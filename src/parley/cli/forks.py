@@ -36,7 +36,7 @@ def fork(
     """Play a recorded game again up to a point, change it there, let it go on, and compare both ends.
 
     What was said before the point is taken from the record: nobody is asked for it again. What follows is asked with
-    new sampling seeds. The first fork is shown as it is played. Nothing is recorded; `fork:` in a study does that.
+    new sampling seeds. The first fork is shown from its change on. Nothing is recorded; `fork:` in a study does that.
 
     \b
     none                                       the same game again: the noise
@@ -50,7 +50,7 @@ def fork(
                parley fork seed=3.parquet --at 2:vote --change 'say: {seat: agent_1, decision: stop}' --repeats 1
     """
     from parley.play.forks import forks_line
-    from parley.play.live_fork import show_forks, study_of_record
+    from parley.play.live import show_forks, study_of_record
 
     study = study_of_record(record, [at], changes, repeats, models)
     click.echo(forks_line(study))

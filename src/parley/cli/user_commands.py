@@ -67,12 +67,12 @@ def status(study: "Study", watch: bool) -> None:
     Examples:  parley status paper
                parley status paper --watch
     """
-    from parley.progress import screen
+    from parley.progress import display
 
     if watch:
-        screen.watch(study)
+        display.watch(study)
         return
-    for line in screen.status(study):
+    for line in display.status(study):
         click.echo(line)
 
 
@@ -174,8 +174,8 @@ def show(record: Path, replies: bool) -> None:
     \b
     Example:  parley show results/demo/simulations/model=majority/n=4/b=0/prompt=may_exist/*/seed=3.parquet
     """
+    from parley.play.live import show_replies, summary_text
     from parley.play.record import read_summary
-    from parley.play.show import show_replies, summary_text
 
     if replies:
         show_replies(record, click.echo, sys.stdout)

@@ -4,7 +4,6 @@ What vLLM 0.32 takes stands here as text, since its parser takes 15 s to import;
 """
 
 import json
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,20 +13,19 @@ _OWN = (
     *("device-ids", "enable-prompt-tokens-details", "structured-outputs-config", "config", "tensor-parallel-size"),
 )
 
+COPIES = "data-parallel-size"  # of the model, which share a server's GPUs; on a CPU there is one
 # What concerns the machine alone: memory, parallelism, scheduling, loading, logging. It may change which requests
 # share a batch, and with that the last bits, which no identity holds (docs/explanation/reproducibility.md).
 # A list of what is allowed: vLLM has 200 arguments, and each version brings more.
 MACHINE_ARGUMENTS = (
     *("cpu-offload-gb", "enable-prefix-caching", "gpu-memory-utilization", "kv-cache-memory-bytes"),
-    *("num-gpu-blocks-override", "data-parallel-size", "pipeline-parallel-size", "disable-custom-all-reduce"),
+    *("num-gpu-blocks-override", COPIES, "disable-custom-all-reduce"),
     *("enable-expert-parallel", "async-scheduling", "enable-chunked-prefill", "max-num-batched-tokens"),
     *("max-num-seqs", "download-dir", "safetensors-load-strategy", "disable-log-stats", "enable-log-requests"),
     *("log-level", "show-hidden-metrics-for-version", "uvicorn-log-level"),
 )
 # The switch of which vLLM knows no form with "no-"; false is what it is by itself.
 ONLY_ON = "disable-log-stats"
-# A server's GPUs are shared by this many replicas, and by this many parts of each; on a CPU there is one.
-SHARES = ("data-parallel-size", "pipeline-parallel-size")
 
 
 def argument_name(key: str) -> str:
@@ -52,17 +50,14 @@ def written(key: str, value: Any) -> list[str]:
 def tensor_parallel(gpus: int, arguments: Mapping[str, Any]) -> int:
     """Return how many of a server's GPUs share one copy of each layer.
 
-    Raises ValueError if its replicas and their parts are no whole numbers, leave GPUs over, or need more.
+    Raises ValueError if the number of copies is no whole number, leaves GPUs over, or needs more.
     """
-    shares = {name: value for key, value in arguments.items() if (name := argument_name(key)) in SHARES}
-    for name, value in shares.items():
-        if not str(value).isdecimal():
-            raise ValueError(f"argument {name!r} must be a whole number, not {value!r}")
-    several = math.prod(map(int, shares.values()))
-    if several < 1 or gpus % several:
-        named = " and ".join(f"{name}: {share}" for name, share in shares.items())
-        raise ValueError(f"gpus: {gpus} is all that a server uses, and {named} cannot share that; make it a multiple")
-    return max(1, gpus // several)
+    copies = next((str(value) for key, value in arguments.items() if argument_name(key) == COPIES), "1")
+    if not copies.isdecimal() or int(copies) < 1 or gpus % int(copies):
+        raise ValueError(
+            f"gpus: {gpus} is all that a server uses, and {COPIES}: {copies} cannot share that; make it a multiple"
+        )
+    return max(1, gpus // int(copies))
 
 
 def check_arguments(arguments: Mapping[str, Any]) -> None:

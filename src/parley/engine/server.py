@@ -28,7 +28,7 @@ from typing import Any
 import psutil
 
 from parley.engine import hardware
-from parley.engine.arguments import SHARES, argument_name, tensor_parallel, written
+from parley.engine.arguments import COPIES, argument_name, tensor_parallel, written
 from parley.engine.models import ModelEntry
 from parley.engine.sources import is_installed
 from parley.errors import EngineError
@@ -85,7 +85,7 @@ def server_command(name: str, entry: ModelEntry, folder: Path, socket: str) -> l
         "tensor-parallel-size": tensor_parallel(entry.gpus, own),
     }
     if is_cpu_build():
-        own = {key: value for key, value in own.items() if argument_name(key) not in SHARES}
+        own = {key: value for key, value in own.items() if argument_name(key) != COPIES}
         arguments |= {
             "tensor-parallel-size": 1,
             "enforce-eager": True,  # ready in half a minute instead of two, for 8% less throughput

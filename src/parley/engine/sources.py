@@ -7,6 +7,7 @@ installed Python package; in parts in several), or a service that somebody else 
 import glob
 import importlib.metadata
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -39,33 +40,30 @@ class Packages(_Strict):
         """Return package and pattern of the file's name (fnmatch) of each part, in order."""
         raise NotImplementedError
 
-    @property
-    def pinned(self) -> str | None:
-        """The version that they have to have; None if any will do."""
-        return None
-
     def local(self, models_file: Path) -> list[Path]:
         """Return the file, or its parts in order; raises EngineError saying what is missing.
 
         Of a package only what pip keeps beside it is read (its version, its list of files), and whether the file has
         its size.
         """
-        missing = [package for package, _ in self.files() if not is_installed(package)]
-        if missing:
-            others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-            raise EngineError(f"package {missing[0]}{self._version}{others} not installed")
+        if missing := [package for package, _ in self.files() if not is_installed(package)]:
+            raise EngineError(f"{self._named(missing)} not installed")
         return [_part(package, pattern, self.pinned) for package, pattern in self.files()]
 
     @property
     def label(self) -> str:
         """What messages call them."""
-        names = [package for package, _ in self.files()]
-        named = f"{len(names)} packages, {names[0]} to {names[-1]}" if len(names) > 1 else f"package {names[0]}"
-        return f"{named}{self._version} (PyPI)"
+        return f"{self._named([package for package, _ in self.files()])} (PyPI)"
 
     @property
-    def _version(self) -> str:
-        return f" {self.pinned}" if self.pinned else ""
+    def pinned(self) -> str | None:
+        """The version that they have to have; None if any will do."""
+        return None
+
+    def _named(self, packages: Sequence[str]) -> str:
+        version = f" {self.pinned}" if self.pinned else ""
+        more = f" and {len(packages) - 1} more" if len(packages) > 1 else ""
+        return f"package {packages[0]}{version}{more}"
 
 
 def is_installed(package: str) -> bool:

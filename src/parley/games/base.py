@@ -38,10 +38,7 @@ class Paper:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """How a simulation ended, in the game's own classes: all of it is JSON.
-
-    `metrics` are numbers of the table `simulations`; `trace` has a mapping per round, for figures of single games.
-    """
+    """How a simulation ended: all of it is JSON. `trace` has a mapping per round."""
 
     name: str
     detail: str | None = None
@@ -206,10 +203,9 @@ class Game(ABC, Generic[P]):
 
     @classmethod
     def imported_material(cls, parameters: P, roles: Mapping[str, str], recorded: Mapping[str, Any]) -> Any:
-        """Return the material of a game of somebody else's code, from what its file recorded of it; None for nothing.
+        """Return the material of a game that other code played, from what its file recorded; ValueError if wrong.
 
-        `roles` are those of its agents by name. Raises ValueError if something is missing, or wrong. A game whose
-        seed deals something has to say it, else its games cannot be imported.
+        `roles` are those of its agents by name.
         """
         raise ValueError(f"{cls.name}: its games cannot be imported")
 
@@ -230,10 +226,7 @@ class Game(ABC, Generic[P]):
 
     @classmethod
     def arms(cls, parameters: P, agents: int) -> Mapping[str, tuple[Mapping[str, Any], int]]:
-        """Return what a game with these parameters is held against (`compare_with`), by name; {} for one with nothing.
-
-        Each is a game that plays otherwise: the parameters that it changes, and how many agents it has.
-        """
+        """Return the games that one is held against (`compare_with`), by name: parameters, and how many agents."""
         return {}
 
     @classmethod

@@ -100,12 +100,9 @@ class Quantity:
     """A number of a whole simulation: a metric, None where there is none; `unit` is "" for a plain count.
 
     A `share` is in [0, 1] in every simulation, in [-1, 1] if `signed`; `of_one`: it is that of at least one of the
-    honest agents. `most` names the metric that is the greatest value the number can have, if it has one and the least
-    is 0: a number above 0 that all simulations of a condition share. The means of both have Wilson intervals, those of
-    other numbers t intervals. These end at 0, unless the number may be below 0 and so is `signed`.
-
-    What only keeps count, and says nothing of how agents behave, is not `contrasted`: each contrast makes the others'
-    correction stricter.
+    honest agents. `most` names the metric that is the greatest value of the number, where the least is 0: it is above
+    0, and all simulations of a condition share it. The means of both have Wilson intervals, those of other numbers t
+    intervals, which end at 0 unless they are `signed`. What only keeps count is not `contrasted`.
     """
 
     name: Slug
@@ -152,14 +149,11 @@ class FigureSpec:
 
 @dataclass(frozen=True)
 class TimelineCell:
-    """What one agent did in one round: the name of a state, and what it said, which may be a model's own text.
-
-    `value` is a number that the figure `trajectories` draws.
-    """
+    """What one agent did in one round: the name of a state, and what it said, which may be a model's own text."""
 
     state: str
     text: str = ""
-    value: float | None = None
+    value: float | None = None  # that the figure `trajectories` draws
 
 
 @dataclass(frozen=True)
@@ -385,8 +379,5 @@ class Evidence(Generic[P]):
         raise NotImplementedError(f"{type(self).__name__}.sessions")
 
     def of_agents(self, metrics: Mapping[str, Any], trace: Trace) -> Mapping[str, Mapping[str, float]]:
-        """Return, by agent, its values of quantities and measures that are means over agents, each in [0, 1].
-
-        So a quantity can be told of those alone that one model plays, or that have one prompt.
-        """
+        """Return, by agent, its values of quantities and measures that are means over agents, each in [0, 1]."""
         return {}

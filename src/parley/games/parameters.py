@@ -151,7 +151,7 @@ class Group:
 
 # Shares are written as a number or as a fraction, and compared exactly.
 # Short, so that nobody's exponent makes an integer of a billion digits.
-_SHARE = re.compile(r"-?\d{1,9}(\.\d{1,40})?(e-\d{1,2})?|-?\d{1,9}\s*/\s*\d{1,9}")
+_SHARE = re.compile(r"-?\d{1,9}(\.\d{1,40})?(e-\d{1,2})?|-?\d{1,9}\s*/\s*0*[1-9]\d{0,8}")
 
 
 def _exact_share(value: Any) -> Fraction:
@@ -159,13 +159,9 @@ def _exact_share(value: Any) -> Fraction:
     if isinstance(value, Fraction):
         return value
     text = str(value).strip()
-    plain = isinstance(value, int | float | str) and not isinstance(value, bool) and _SHARE.fullmatch(text)
-    try:
-        if plain:
-            return Fraction(text)
-    except ZeroDivisionError:
-        pass
-    raise ValueError("must be a number or a fraction like '2/3'")
+    if isinstance(value, bool) or not _SHARE.fullmatch(text):
+        raise ValueError("must be a number or a fraction like '2/3'")
+    return Fraction(text)
 
 
 _READ = BeforeValidator(_exact_share)

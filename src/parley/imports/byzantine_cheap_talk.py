@@ -17,7 +17,7 @@ from parley.games.stag_hunt.game import StagHuntGame
 from parley.games.stag_hunt.parameters import PUBLISHED
 from parley.games.stag_hunt.prompts import AGAIN
 from parley.imports.games import Format, ImportedAgent, ImportedGame, reply
-from parley.play.replay import RecordedReply
+from parley.play.journal import Entry
 
 _TOPOLOGIES = {"broadcast": "complete", "ring": "ring", "star": "star"}
 _TRIALS = 20  # of the paper's runs; games of another number are a run of their own
@@ -50,7 +50,7 @@ def _game(path: Path, file: str, content: bytes, found: Mapping[str, Any]) -> Im
             "seat": {True: "hub", False: "spoke", None: "any"}[meta.get("adversary_is_hub")],
         },
         agents=agents,
-        replies=[each for entry, name in said for each in _replies(entry, name, meta["agents"], name in adversaries)],
+        replies=[each for entry, name in said for each in _replies(entry, name)],
         players="+".join(sorted(_word(each["model_family"]) for each in meta["agents"])) + run,
         byzantine=_adversary(meta),
         links=sorted(links) if seen else None,
@@ -61,8 +61,8 @@ def _game(path: Path, file: str, content: bytes, found: Mapping[str, Any]) -> Im
 
 def _agent(found: Mapping[str, str], is_adversary: bool, adversary: str) -> ImportedAgent:
     if is_adversary:
-        return ImportedAgent(BYZANTINE, adversary, found["model"])
-    return ImportedAgent(HONEST, _word(found["model_family"]), found["model"])
+        return ImportedAgent(BYZANTINE, adversary)
+    return ImportedAgent(HONEST, _word(found["model_family"]))
 
 
 def _adversary(meta: Mapping[str, Any]) -> str:
@@ -74,9 +74,7 @@ def _word(family: str) -> str:
     return re.sub(r"[^a-z0-9.-]", "", family.lower().split()[0])
 
 
-def _replies(
-    entry: Mapping[str, Any], name: str, agents: list[Mapping[str, str]], by_rule: bool
-) -> Iterator[RecordedReply]:
+def _replies(entry: Mapping[str, Any], name: str) -> Iterator[Entry]:
     """Yield what one agent said in a phase; what their code could not read, asked twice, as it was kept, for both."""
     decision = entry["full_decisions"][name]
     reasoning, action = str(decision.get("reasoning", ""))[:_REASONING], decision.get("action")
@@ -86,11 +84,9 @@ def _replies(
     # What they could not read may have a form that Parley can: as a JSON text it has none.
     kept_text = json.dumps(reasoning) if reasoning.lstrip().startswith("{") else reasoning
     text = json.dumps({"reasoning": reasoning, key: choice}) if usable else kept_text
-    family = decision.get("model_family")
-    # The model that the file names at this reply, so that one that changed its seat is found.
-    model = next((each["model"] for each in agents if each["model_family"] == family), str(family or ""))
-    for asked in [phase] if usable or model == "" else [phase, phase + AGAIN]:
-        yield reply(entry["round"], asked, name, text, model="" if by_rule else model)
+    # Rules, which have no family, are asked once.
+    for asked in [phase] if usable or not decision.get("model_family") else [phase, phase + AGAIN]:
+        yield reply(entry["round"], asked, name, text)
 
 
 FORMAT = Format(

@@ -19,7 +19,7 @@ from parley.games.consensus.game import ConsensusGame
 from parley.games.consensus.parameters import PUBLISHED_CODE
 from parley.games.parameters import BYZANTINE, HONEST
 from parley.imports.games import Format, ImportedAgent, ImportedGame, reply
-from parley.play.replay import RecordedReply
+from parley.play.journal import Entry
 from parley.text import by_number
 
 _ENDED = {
@@ -67,7 +67,7 @@ def _game(path: Path, file: str, content: bytes, found: Mapping[str, Any]) -> Im
             "value_max": config["value_range"][1],
         },
         prompt=config["byzantine_awareness"],
-        agents={name: ImportedAgent(roles[name], player, model) for name in sorted(roles, key=by_number)},
+        agents={name: ImportedAgent(roles[name], player) for name in sorted(roles, key=by_number)},
         replies=list(_replies(log)),
         players=player,
         byzantine=player,
@@ -81,7 +81,7 @@ def _game(path: Path, file: str, content: bytes, found: Mapping[str, Any]) -> Im
     )
 
 
-def _replies(log: str) -> Iterator[RecordedReply]:
+def _replies(log: str) -> Iterator[Entry]:
     """Yield a reply for each agent, phase and round of a log; raises ValueError if an agent answers twice."""
     number = 0
     answered: set[tuple[int, bool, str]] = set()

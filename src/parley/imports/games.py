@@ -15,13 +15,11 @@ from parley.files import read_regular
 from parley.games.base import Game
 from parley.games.parameters import BYZANTINE, GameParameters
 from parley.play.journal import Entry
-from parley.play.replay import RecordedReply
-from parley.policies import said_name
 from parley.text import one_line, valid_unicode
 
 UNREADABLE, NO_GAME = "cannot be read", "not a game of this format"
 CUT_SHORT, MISSING = "cut short", "an agent is missing"
-PAYOFFS, SEATS = "payoffs do not follow from the actions", "a model changed its seat"
+PAYOFFS = "payoffs do not follow from the actions"
 UNASKED, TWICE = "replies that nobody asked for", "the same game twice"
 ENDED = "ends otherwise by the rules"
 
@@ -40,11 +38,10 @@ class Defect:
 
 @dataclass(frozen=True)
 class ImportedAgent:
-    """An agent: its role, what played it in a word (for tables), and the model of its seat."""
+    """An agent: its role, and what played it in a word, for tables."""
 
     role: str
     player: str
-    model: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +58,7 @@ class ImportedGame:
     rules: type[Game]
     parameters: Mapping[str, Any]
     agents: Mapping[str, ImportedAgent]
-    replies: Sequence[RecordedReply]
+    replies: Sequence[Entry]
     players: str
     byzantine: str
     links: Sequence[tuple[str, str]] | None = None
@@ -87,12 +84,10 @@ class ImportedGame:
         return sum(agent.role == BYZANTINE for agent in self.agents.values())
 
 
-def reply(round_number: int, phase: str, agent: str, text: str, model: str = "") -> RecordedReply:
+def reply(round_number: int, phase: str, agent: str, text: str) -> Entry:
     """Return the reply of an agent; what it was asked, when, and in how many tokens was not kept."""
     text = valid_unicode(text)
-    return RecordedReply(
-        Entry(round_number, phase, agent, 0, 0, "", text, "stop", None, None, None, 0.0, 0.0, said_name(model))
-    )
+    return Entry(round_number, phase, agent, 0, 0, "", text, "stop", None, None, None, 0.0, 0.0)
 
 
 @dataclass(frozen=True)

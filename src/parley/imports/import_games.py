@@ -4,7 +4,6 @@ Each is played by the rules from its replies, and compared with what it says. Th
 each record is that of one of its simulations: from there on nothing differs.
 """
 
-import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +26,6 @@ from parley.imports.games import (
     MISSING,
     NO_GAME,
     PAYOFFS,
-    SEATS,
     TWICE,
     UNASKED,
     Defect,
@@ -37,7 +35,6 @@ from parley.play.record import provenance, write_record
 from parley.play.record_store import read_own, write_conditions
 from parley.play.replay import Key, replay_replies
 from parley.play.runner import Play
-from parley.policies import said_name
 from parley.policies.kinds import IMPORTED, ChosenPolicy, ImportedGames
 from parley.study import Study, load_study
 from parley.study.condition import Simulation
@@ -48,7 +45,6 @@ FORMATS = {
     "byzantine-cheap-talk": byzantine_cheap_talk.FORMAT,
     "byzantine-consensus": byzantine_consensus.FORMAT,
 }
-_log = logging.getLogger(__name__)
 
 
 # What is wrong with a game
@@ -113,7 +109,7 @@ def _material(game: ImportedGame) -> Any:
 
 def _defects(game: ImportedGame, play: Play, missing: Sequence[Key]) -> Iterator[Defect]:
     """Yield what is wrong with a game of which so much is missing; whatever has one place, with the first of them."""
-    last = max((given.entry.round for given in game.replies), default=0)
+    last = max((given.round for given in game.replies), default=0)
     rounds = max((x.entry.round for x in play.exchanges), default=0)
     if last < rounds:
         yield Defect(CUT_SHORT, game.file, f"{last} of {rounds} rounds")
@@ -122,17 +118,11 @@ def _defects(game: ImportedGame, play: Play, missing: Sequence[Key]) -> Iterator
     for (number, agent), phase in sorted(lacks.items()):
         yield Defect(MISSING, game.file, f"round {number}: {agent} has no {phase}")
     asked = {x.entry.key[:3] for x in play.exchanges}
-    if unasked := sorted({given.entry.key[:3] for given in game.replies} - asked):
+    if unasked := sorted({given.key[:3] for given in game.replies} - asked):
         number, phase, agent = unasked[0]
         yield Defect(UNASKED, game.file, f"round {number}: {phase} of {agent}; {len(unasked)} in all")
     yield from _payoffs(game, play)
     yield from _ended(game, play)
-    for entry in (given.entry for given in game.replies):
-        seat = said_name(game.agents[entry.agent].model) if entry.agent in game.agents else None
-        if entry.served_model and seat and entry.served_model != seat:
-            told = f"round {entry.round}: {entry.agent} is {entry.served_model}, and {seat} before"
-            yield Defect(SEATS, game.file, told)
-            return
 
 
 def _ended(game: ImportedGame, play: Play) -> Iterator[Defect]:
@@ -196,9 +186,7 @@ def import_games(name: str, path: Path, study: str) -> Imported:
     form = FORMATS[name]
     games, defects = check(form.read(path))
     if not games:
-        for defect in defects:
-            _log.warning("%s", defect)
-        raise UsageError(f"{path}: no game to import as {name}: all are damaged")
+        raise UsageError(f"{path}: no game to import as {name}; {defects[0]}")
     note = {"format": name, "source": form.source, "license": form.license}
     by_condition: dict[str, list[ImportedGame]] = defaultdict(list)
     for each in games:
@@ -209,7 +197,7 @@ def import_games(name: str, path: Path, study: str) -> Imported:
     for condition, group in zip(loaded.conditions, groups, strict=True):  # the grids are one each, in this order
         for each in group:
             _write(loaded.name, Simulation(condition, each.number), each, note)
-    rounds = sum(len({given.entry.round for given in each.replies}) for each in games)
+    rounds = sum(len({given.round for given in each.replies}) for each in games)
     return Imported(loaded.file, len(games), rounds, len(groups), defects)
 
 

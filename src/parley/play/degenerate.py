@@ -48,7 +48,7 @@ def degenerate_class(ask: Ask, text: str, finish_reason: str, value: BaseModel |
     if not text.strip() or finish_reason == "content_filter":
         return None
     longest = _text_fields(ask.reply_model)
-    texts = list(_texts(_fields(text, value), longest))
+    texts = list(_texts(text, value, longest))
     if _placeholder(ask, [_normal(said) for _, said in texts], longest):
         return "placeholder"
     said_nothing = [said for _, said in texts] or ([text] if value is None else [])
@@ -98,23 +98,15 @@ def _text_fields(model: type[BaseModel]) -> dict[str, int | None]:
     return fields
 
 
-def _fields(text: str, value: BaseModel | None) -> Mapping[str, Any]:
-    """Return the fields of a reply: those parsed, else those of the JSON object that its text is, else none."""
-    if value is not None:
-        return value.model_dump()
+def _texts(text: str, value: BaseModel | None, longest: Mapping[str, int | None]) -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each free text of a reply, as parsed; else as in the JSON that its text is."""
     try:
-        content = json.loads(text)
+        fields = json.loads(text) if value is None else value.model_dump()
     except (ValueError, RecursionError):
-        return {}
-    return content if isinstance(content, dict) else {}
-
-
-def _texts(fields: Mapping[str, Any], longest: Mapping[str, int | None]) -> Iterator[tuple[str, str]]:
-    """Yield the name and the text of each field that is free text."""
-    for name in (name for name in fields if name in longest):  # in order: a repetition may span two
-        given = fields[name]
+        return
+    for name, given in fields.items() if isinstance(fields, dict) else ():  # in order: a repetition may span two
         for said in given if isinstance(given, list | tuple) else [given]:
-            if isinstance(said, str):
+            if name in longest and isinstance(said, str):
                 yield name, said
 
 

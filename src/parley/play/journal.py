@@ -32,7 +32,6 @@ from parley.files import (
     remove_leftovers,
     sync_folder,
     try_lock,
-    write_atomically,
 )
 from parley.policies import Ask, Request, Sampling
 from parley.text import valid_unicode
@@ -96,7 +95,7 @@ class Journal:
         """Open or create the journal, and read what an earlier process left.
 
         Raises JournalError if another process still has it open after `patience` seconds (those of a killed workflow
-        take a moment to end), or if it belongs to another simulation. What is no journal is kept beside it.
+        take a moment to end), or if it is no journal of this simulation.
         """
         self.path = path
         self.entries: dict[tuple[int, str, str, int], Entry] = {}
@@ -137,26 +136,16 @@ class Journal:
             file.seek(0)
             content = read_at_most(file)
         head, entries = _whole_lines(content)
-        if head is None and entries:
-            raise JournalError(f"{self.path}: its first line is damaged; move it away to play the simulation anew")
+        first_line = {"simulation": simulation_id, "format": FORMAT}
+        if head is None and not checked_line(first_line).startswith(content):  # else a death cut it off
+            raise JournalError(f"{self.path}: is no journal, or its first line is damaged; move it away")
         if head and (head.get("simulation"), head.get("format")) != (simulation_id, FORMAT):
             raise JournalError(f"{self.path}: belongs to another simulation or version of Parley; move it away")
         self.entries = {entry.key: entry for entry in entries}
-        first_line = {"simulation": simulation_id, "format": FORMAT}
-        if head is None and not checked_line(first_line).startswith(content):  # else a death cut it off
-            self._keep(content)
         # The last write may have been cut off by a death. Lines that a disk damaged stay, and are asked again.
         os.ftruncate(self._fd, 0 if head is None else content.rfind(b"\n") + 1)
         if head is None:
             self._write(first_line)
-
-    def _keep(self, content: bytes) -> None:
-        """Keep what somebody left in the place of the journal; raises JournalError if something is kept already."""
-        kept = self.path.with_name(f"{self.path.name}.damaged")
-        if os.path.lexists(kept):
-            raise JournalError(f"{self.path}: is no journal, and {kept.name} is there already; move both away")
-        write_atomically(kept, lambda file: file.write(content))
-        _log.warning("%s: is no journal; what it holds is kept as %s", self.path, kept.name)
 
     def _write(self, data: Mapping[str, Any]) -> None:
         line = checked_line(data)

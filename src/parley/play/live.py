@@ -1,4 +1,4 @@
-"""`parley play`: one simulation, live in the terminal, which is left as it was found."""
+"""What people do with single games in a terminal: play one, live, send a prompt, read a record, try forks of it."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -8,19 +8,23 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from parley.engine.supervisor import temporary_engine
-from parley.errors import UsageError
+from parley.errors import RecordError, UsageError
 from parley.play.degenerate import REMEDIES
-from parley.play.live_screen import LiveScreen, can_draw
-from parley.play.matrix import decided
-from parley.play.matrix_text import outcome_line
+from parley.play.forks import check_parents
+from parley.play.matrix import WatchedGame, decided
+from parley.play.matrix_text import LiveScreen, can_draw, outcome_line, print_final
+from parley.play.record import Summary, provenance_warnings, read_record
+from parley.play.replay import play_recorded, rebuild_game, replay
 from parley.play.runner import Exchange, Play, Watcher, all_of, request
 from parley.play.simulate import Answering, connect, engine_places, paid, play_simulation, policy_of
-from parley.policies import Policy
+from parley.policies import GIVEN, Policy
 from parley.policies.reply_text import read_reply
 from parley.study import Study
 from parley.study.condition import Simulation
+from parley.study.load import study_of
 from parley.study.prompt_sent import PromptSent
 from parley.text import one_line
+from parley.text.yamlfile import plain, yaml_text
 
 _LONGEST_TEXT = 300  # characters of a text
 
@@ -201,3 +205,96 @@ def _tried_lines(exchange: Exchange) -> Iterator[str]:
         yield f"  not read: {reply.failure}: {one_line(reply.detail or '')}; what helps: {REMEDIES[reply.failure]}"
     tokens = f"{entry.prompt_tokens or 'unknown'} tokens of prompt, {entry.completion_tokens or 'unknown'} of reply"
     yield f"  {entry.seconds:.1f} s, {tokens}, seed {entry.seed}"
+
+
+# `parley show`: what is printed of a record is YAML, whose strings are escaped, since it may come from anyone
+
+
+def summary_text(path: Path, summary: Summary) -> str:
+    """Return what a record says of its simulation as a whole, provenance in full, as YAML."""
+    of_engines = provenance_warnings(summary.provenance)
+    return yaml_text(
+        {
+            "record": str(path),
+            "simulation": summary.simulation,
+            "outcome": summary.outcome,
+            "telemetry": summary.telemetry,
+            "digest": summary.digest,
+            **({"warnings": of_engines} if of_engines else {}),
+            "provenance": summary.provenance,
+        }
+    )
+
+
+def show_replies(path: Path, show: Callable[[str], None], terminal: TextIO) -> None:
+    """Show the replies of a record in full, a line for each and one for each text, then how the game ended.
+
+    A `terminal` that can show it gets the matrix at the end. Where this version cannot play the game again, such as an
+    imported one without its prompts, replies come as they were written. Raises RecordError if it cannot be read.
+    """
+    summary, entries = read_record(path)
+    try:
+        watched = WatchedGame(rebuild_game(path, summary))
+        played = play_recorded(summary, watched.game, entries, [watched])
+    except RecordError as error:
+        show(f"# As they were written; {one_line(str(error))}")
+        for entry in entries:
+            where = f"round {entry.round}, {one_line(entry.phase)}, {one_line(entry.agent)}"
+            show(f"{where}: {one_line(entry.text)}")
+        return
+    Transcript(show, True, watched.game.read_texts, longest=None).phase_over(played.exchanges)
+    if can_draw(terminal):
+        print_final(watched, [one_line(str(path))], terminal)
+    else:
+        show(outcome_line(type(watched.game), played.outcome))
+
+
+# `parley fork`: forks of one recorded game by hand, in this process; nothing is recorded
+
+
+def study_of_record(
+    record: Path, at: Sequence[str], changes: Sequence[str], repeats: int, models: Path | None
+) -> Study:
+    """Return the study of forks of one record; raises UsageError or RecordError before anything is played.
+
+    `at` and `changes` are as a study file has them.
+    """
+    summary, _ = read_record(record)
+    wanted = {
+        "game": summary.simulation.get("game"),
+        "fork": {
+            "of": str(record.absolute()),
+            "at": [int(each) if each.isdecimal() else each for each in at],
+            "change": [plain(text) for text in changes],
+            "repeats": repeats,
+        },
+    }
+    study = study_of("fork", wanted, models)
+    check_parents(study)
+    return study
+
+
+def play_forks(study: Study, endpoints: Sequence[Path], engine_timeout: float) -> Iterator[tuple[Simulation, Play]]:
+    """Yield each fork as it was played, with engines that are started once."""
+    simulations = list(study.simulations())
+    with answering_for(study, simulations, endpoints, engine_timeout) as answering:
+        for simulation in simulations:
+            yield simulation, asyncio.run(play_simulation(simulation, answering))[0]
+
+
+def show_forks(
+    study: Study, endpoints: Sequence[Path], engine_timeout: float, reasoning: bool, show: Callable[[str], None]
+) -> None:
+    """Play the forks of one recorded game; show the first from its change on, and how the game and each fork ended."""
+    game = study.game
+    recorded = replay(next(iter(study.parents))).play
+    assert recorded is not None, "a game that cannot be replayed was refused"
+    played = list(play_forks(study, endpoints, engine_timeout))
+    new = [exchange for exchange in played[0][1].exchanges if exchange.entry.given != GIVEN]
+    Transcript(show, reasoning, game.read_texts).phase_over(new)
+    show(f"recorded: {outcome_line(game, recorded.outcome)}")
+    ends = game.class_of(recorded.outcome.name, recorded.outcome.detail)
+    for number, (simulation, play) in enumerate(played, 1):
+        show(f"fork {number}, {simulation.condition.axes['change']}: {outcome_line(game, play.outcome)}")
+    same = sum(game.class_of(play.outcome.name, play.outcome.detail) == ends for _, play in played)
+    show(f"{same} of {len(played)} forks end as the recorded game did")

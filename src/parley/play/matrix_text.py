@@ -1,15 +1,20 @@
-"""A game's matrix on a terminal, while it is played and when it is over.
+"""A game's matrix on a terminal, which is left as it was, while the game is played and when it is over.
 
 Whatever a reply holds is letters: `rich.text.Text`, never markup, without control characters.
 """
 
+import logging
+import os
+import time
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
+from typing import IO, Any, TextIO
 
 from rich.cells import cell_len
-from rich.console import Group
+from rich.console import Console, Group
+from rich.live import Live
 from rich.style import Style
 from rich.table import Table
 from rich.text import Text
@@ -18,7 +23,7 @@ from parley.games.base import Game, Outcome
 from parley.games.evidence import Timeline, TimelineCell
 from parley.play.matrix import AGAIN, FAILED, WAITING, WatchedGame, decided, marks_of, rounds_of
 from parley.play.runner import Exchange
-from parley.text import counted, one_line
+from parley.text import NAME, Hearing, counted, one_line
 
 _PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 _FRAMED = "◆"
@@ -29,6 +34,8 @@ _LONGEST_NAME = 16
 _MOST_SAID = 10  # replies below
 _LONGEST = 2000  # characters of a text that are looked at: no terminal is as wide
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_NOTE_SECONDS = 30.0  # that what was logged last is shown
+_LEAST = (40, 12)  # columns and lines of a terminal that has room for a matrix
 # Terminals do not agree how wide they are: marks on letters, and signs that change the emoji before them.
 _OF_NO_WIDTH = {"Mn", "Me"}
 _MODIFIERS = range(0x1F3FB, 0x1F400)
@@ -140,11 +147,7 @@ def _tables(timeline: Timeline, round_name: str, width: int) -> list[Table]:
 def _words(cell: TimelineCell | None, labels: Sequence[str], signs: Mapping[str, str]) -> str:
     """Return what stands in a cell, marks last."""
     text = _clean((cell.text or cell.state)[:200]) if cell else ""
-    if WAITING in labels:
-        return f"{text} {signs[WAITING]}".strip()
-    failed = FAILED in labels
-    tail = "".join(signs.get(each, "") for each in labels if each != FAILED and not (failed and each == AGAIN))
-    return (f"{signs[FAILED]} {text}".strip() if failed else text) + tail
+    return text + "".join(signs.get(label, "") for label in labels)
 
 
 def _style(cell: TimelineCell | None, labels: Sequence[str], colors: Mapping[str, str]) -> Style:
@@ -209,3 +212,61 @@ def _clean(text: str) -> str:
 def _is_light(color: str) -> bool:
     red, green, blue = (int(color[at : at + 2], 16) for at in (1, 3, 5))
     return 0.299 * red + 0.587 * green + 0.114 * blue > 140
+
+
+# The screen of `parley play`
+
+
+def can_draw(stream: TextIO) -> bool:
+    """Whether a matrix can be drawn on a stream: a terminal with colors, room, and letters beyond ASCII."""
+    if not stream.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb":
+        return False
+    if "utf" not in (stream.encoding or "").lower():
+        return False
+    size = Console(file=stream).size
+    return size.width >= _LEAST[0] and size.height >= _LEAST[1]
+
+
+def print_final(watched: WatchedGame, heading: Sequence[str], stream: IO[str]) -> None:
+    """Print the whole matrix of a game on a terminal."""
+    console = Console(file=stream, force_terminal=True, highlight=False)
+    console.print(final_view(watched, heading, console.width))
+
+
+class LiveScreen(WatchedGame):
+    """A game on a terminal."""
+
+    def __init__(self, game: Game, heading: Sequence[str], stream: TextIO) -> None:
+        super().__init__(game)
+        self._heading = heading
+        self._heard: list[logging.LogRecord] = []
+        self._console = Console(file=stream, force_terminal=True, highlight=False)
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Show the game while the context lasts, and what is known of it when it ends; however that comes about."""
+        logger = logging.getLogger(NAME)
+        handlers = logger.handlers[:]
+        logger.handlers[:] = [Hearing(self._heard.append)]  # it would tear the screen
+        # On a screen of its own: what was there before comes back, and a new size leaves no traces.
+        live = Live(
+            get_renderable=self._view,
+            console=self._console,
+            screen=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        try:
+            with live:
+                yield
+        finally:
+            logger.handlers[:] = handlers
+            if self.exchanges:
+                print_final(self, self._heading, self._console.file)
+            for record in self._heard:
+                if record.levelno >= logging.WARNING:
+                    logger.handle(record)
+
+    def _view(self) -> Group:
+        last = self._heard[-1] if self._heard and time.time() - self._heard[-1].created < _NOTE_SECONDS else None
+        return live_view(self, self._heading, self._console.width, "" if last is None else last.getMessage())

@@ -187,8 +187,7 @@ def attempt_rows(simulation: Simulation, play: Play, players: Mapping[str, Playe
         "failure_detail": [x.reply.detail for x in play.exchanges],
         "started": [round(entry.started * 1000) for entry in entries],
     }
-    columns = [pa.array(cells[field.name], field.type) for field in SCHEMA]
-    return pa.Table.from_arrays(columns, schema=SCHEMA)
+    return pa.table({name: cells[name] for name in SCHEMA.names}, schema=SCHEMA)
 
 
 def times(entries: Iterable[Entry]) -> dict[str, Any]:
@@ -279,9 +278,7 @@ def metadata_problem(meta: Mapping[str, Any]) -> str | None:
         _METADATA.model_validate(meta)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        key = ".".join(map(str, first["loc"]))
-        message = first["msg"].split(" or instance of")[0].replace("Input should", "should")
-        return f"{key} is missing" if first["type"] == "missing" else one_line(f"{key} {message}", 150)
+        return one_line(f"{'.'.join(map(str, first['loc']))}: {first['msg']}", 150)
     return None
 
 

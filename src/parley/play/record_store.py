@@ -68,9 +68,9 @@ class UsableRecords:
             raise RecordError(f"{self.study.name}: only repeats can be used, and no first game of theirs; {again}")
         return self if first is self.study else replace(self, study=first)
 
-    def without(self, problems: Mapping[Path, str], strict: bool = False) -> "UsableRecords":
-        """Leave out more of them, and warn of each; raises RecordError if none is left, or if `strict`."""
-        if strict or len(problems) == len(self.simulations):
+    def without(self, problems: Mapping[Path, str]) -> "UsableRecords":
+        """Leave out more of them, and warn of each; raises RecordError if none is left."""
+        if len(problems) == len(self.simulations):
             raise RecordError(next(iter(problems.values())))
         for problem in problems.values():
             _log.warning("left out: %s", problem)
@@ -80,11 +80,10 @@ class UsableRecords:
 _AGAIN = "do what is said of each, and run the study again"
 
 
-def read_records(study: Study, strict: bool = False, processes: int = 1) -> UsableRecords:
+def read_records(study: Study, processes: int = 1) -> UsableRecords:
     """Return the records of a study that can be used, and warn of those that cannot.
 
-    So many processes read them. Raises RecordError naming the records if some are missing, if none can be used, or,
-    with `strict`, if any cannot.
+    So many processes read them. Raises RecordError naming the records if some are missing, or if none can be used.
     """
     usable: dict[Path, Summary] = {}
     missing: list[str] = []
@@ -101,7 +100,7 @@ def read_records(study: Study, strict: bool = False, processes: int = 1) -> Usab
             missing.append(str(found))
         else:
             left_out[path] = str(found)
-    if missing or not usable or (strict and left_out):
+    if missing or not usable:
         problems = [*missing, *left_out.values()]
         named = ", ".join(problem.split(": ")[0] for problem in problems[1:4])
         raise RecordError(problems[0] + (f" (and {len(problems) - 1:,} more: {named})" if named else ""))

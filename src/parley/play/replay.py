@@ -16,7 +16,7 @@ from parley.play.record import Summary, read_record, read_trace
 from parley.play.runner import Exchange, Play, Watcher, play
 from parley.policies import Ask, Completion
 from parley.policies.kinds import IMPORTED
-from parley.policies.reply_text import Reading, read_reply
+from parley.policies.reply_text import read_reply
 from parley.study.recorded import recorded_game, recorded_simulation
 from parley.text import one_line
 
@@ -43,26 +43,17 @@ class RecordedPolicy:
         return Completion(entry.text, entry.finish_reason, *tokens, entry.seconds, given=entry.given)
 
 
-@dataclass(frozen=True)
-class RecordedReply:
-    """One attempt as it came, with what was asked; the prompts are "" where nobody kept them."""
-
-    entry: Entry
-    system: str = ""
-    user: str = ""
-
-
-def replay_replies(simulation_id: str, game: Game, replies: Iterable[RecordedReply]) -> tuple[Play, list[Key]]:
+def replay_replies(simulation_id: str, game: Game, replies: Iterable[Entry]) -> tuple[Play, list[Key]]:
     """Play a fresh game with replies that are there already; return what happened, and which of them are missing.
 
-    The rules decide what the replies come to; what was asked then is kept as it was, for it is not what Parley asks.
+    The rules decide what the replies come to; what was asked then is unknown, for it is not what Parley asks.
 
     The last attempt at an ask counts. A missing reply counts as one that cannot be used. Raises RecordError if far
     more are missing than there are: a line of a file could ask for 10,000 rounds.
     """
-    attempts: dict[Key, list[RecordedReply]] = defaultdict(list)
-    for reply in sorted(replies, key=lambda reply: reply.entry.attempt):
-        attempts[reply.entry.round, reply.entry.phase, reply.entry.agent].append(reply)
+    attempts: dict[Key, list[Entry]] = defaultdict(list)
+    for entry in sorted(replies, key=lambda entry: entry.attempt):
+        attempts[entry.key[:3]].append(entry)
     generator, read_as = playing(game), readings(game)
     exchanges: list[Exchange] = []
     missing: list[Key] = []
@@ -71,11 +62,12 @@ def replay_replies(simulation_id: str, game: Game, replies: Iterable[RecordedRep
         answers = []
         for ask in asks:
             key = (ask.round, ask.phase, ask.agent)
-            nothing = Entry(*key, 0, 0, "", "", MISSING, None, None, None, 0.0, 0.0)
-            tried = attempts.get(key) or [RecordedReply(nothing)]
-            if any(reply.entry.finish_reason == MISSING for reply in tried):
+            if key not in attempts:
                 missing.append(key)
-            exchanges += [_exchange(ask, reply, read_as[ask.agent]) for reply in tried]
+            nothing = Entry(*key, 0, 0, "", "", MISSING, None, None, None, 0.0, 0.0)
+            for entry in attempts.get(key, [nothing]):
+                reply = read_reply(ask, entry.text, entry.finish_reason, read_as[ask.agent])
+                exchanges.append(Exchange(replace(ask, system="", user=""), replace(entry, ask=""), reply))
             answers.append(exchanges[-1].reply)
         if len(missing) > _MOST_MISSING + 10 * len(attempts):
             raise RecordError(
@@ -85,12 +77,6 @@ def replay_replies(simulation_id: str, game: Game, replies: Iterable[RecordedRep
             asks = generator.send(answers)
         except StopIteration as end:
             return Play(simulation_id, tuple(exchanges), end.value), missing
-
-
-def _exchange(ask: Ask, reply: RecordedReply, reading: Reading) -> Exchange:
-    asked = replace(ask, system=reply.system, user=reply.user)
-    entry = replace(reply.entry, ask=asked.digest if reply.user else "")
-    return Exchange(asked, entry, read_reply(ask, entry.text, entry.finish_reason, reading))
 
 
 @dataclass(frozen=True)

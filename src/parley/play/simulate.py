@@ -5,7 +5,6 @@ import gc
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
 
 _log = limited_logger(__name__)
 _POLL_SECONDS = 1.0
-_AT_THE_DISK = 64  # games that wait for a slow disk at once; Python has four threads more than cores
 # Gives what is told of each reply of a simulation that is played in this task, as long as the context lasts.
 Playing = Callable[[Simulation], AbstractContextManager[Watcher]]
 _LOCK_PATIENCE = 30.0  # seconds that processes of a killed workflow are given to end
@@ -82,11 +80,9 @@ def simulate(
         if model not in places:
             raise UsageError(f"{record}: needs an engine for {model}; name its endpoint file")
 
-    async def play(budget: "Budget | None") -> None:
-        await _play_with_journal(study, simulation, Answering(places, engine_timeout, budget), playing)
-
     with paid(study, [simulation]) as budget:
-        asyncio.run(play(budget))
+        answering = Answering(places, engine_timeout, budget)
+        asyncio.run(_play_with_journal(study, simulation, answering, playing))
 
 
 def simulate_shard(
@@ -112,7 +108,6 @@ def simulate_shard(
     with logged_to(Hearing(_write_own_log)):
         failed = asyncio.run(_play_shard(study, missing, exit_with, playing))
     if failed:
-        _log.info("%d of %d simulations failed", len(failed), len(missing))
         more = f"{len(failed)} of {len(missing)} simulations failed, the first of them: " if len(failed) > 1 else ""
         raise type(failed[0])(f"{more}{failed[0]}")
 
@@ -134,7 +129,6 @@ async def _play_shard(
 
     When a service is not there, what it plays in and has not begun does not begin: each would wait for it as long.
     """
-    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_AT_THE_DISK))
     at_once = {each.condition.models: each.condition.at_once for each in simulations}
     free = {models: asyncio.Semaphore(number) for models, number in at_once.items()}
     absent: set[tuple[str, ...]] = set()
@@ -212,15 +206,11 @@ async def _play_with_journal(study: Study, simulation: Simulation, answering: An
             played, engines = await play_simulation(simulation, answering, journal, watchers)
             for model, requests in study.requests_at_once(simulation.condition).items():
                 engines[model]["requests_at_once"] = requests
-            await off_loop(_keep, record, simulation, played, provenance(started, engines))
+            await off_loop(write_record, record, simulation, played, provenance(started, engines))
+            delete_journal(record, simulation.id)
     outcome = played.outcome
     detail = f" ({outcome.detail})" if outcome.detail else ""
     _log.info("%s%s after %d rounds", outcome.name, detail, outcome.rounds)
-
-
-def _keep(record: Path, simulation: Simulation, played: Play, made_by: Mapping[str, Any]) -> None:
-    write_record(record, simulation, played, made_by)
-    delete_journal(record, simulation.id)
 
 
 def engine_places(entries: Mapping[str, ModelEntry], endpoints: Sequence[Path]) -> "dict[str, Path | Service]":

@@ -3,7 +3,6 @@
 `parley prune` takes them away. What is not what its path says is left where it is.
 """
 
-import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -49,10 +48,7 @@ def simulation_files(study: str) -> Iterator[SimulationFile]:
 
 def walk(root: Path) -> Iterator[Path]:
     """Yield everything below a folder that is no folder itself, in order; links to folders are not followed."""
-    for folder, folders, names in os.walk(root):
-        folders.sort()
-        links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
-        yield from (Path(folder, name) for name in sorted([*names, *links]))
+    yield from (path for path in sorted(root.rglob("*")) if path.is_symlink() or not path.is_dir())
 
 
 # What `parley prune` takes away

@@ -121,7 +121,8 @@ def engine_differences(recorded: Mapping[str, str], now: Mapping[str, str]) -> s
 
 def engine_facts(provenance: Mapping[str, Any]) -> dict[str, str]:
     """Return what in an engine's provenance may change replies, as JSON by name."""
-    return {name: canonical_json(provenance[name]) for name in _FACTS if provenance.get(name)}
+    facts = {**provenance, "deterministic": dict(provenance.get("deterministic") or {}).get("by")}
+    return {name: canonical_json(facts[name]) for name in _FACTS if facts.get(name)}
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,34 @@
-"""What a person sees of a study: a block in a terminal, drawn again and again, and plain lines elsewhere."""
+"""What a person sees of a study: a block in a terminal, drawn again and again, and plain lines elsewhere.
 
+`Screen` is the loop behind it, which lets other lines pass above; `status` and `watch` are `parley status`.
+"""
+
+import os
+import sys
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
+from typing import TextIO
 
 from rich.console import Console, Group
+from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.segment import SegmentLines
 from rich.table import Table
 from rich.text import Text
 
 from parley.play.matrix_text import wrapped
-from parley.progress.follow import DONE, FAILED_STAGE, RUNNING, TO_DO, Snapshot, Stage
+from parley.progress.follow import DONE, FAILED_STAGE, RUNNING, TO_DO, Progress, Snapshot, Stage
+from parley.study import Study
 from parley.text import duration, one_line
 
 _MARKS = {DONE: ("✓", "green"), RUNNING: ("▶", "cyan"), FAILED_STAGE: ("✗", "red"), TO_DO: ("·", "dim")}
 _MAX_PROBLEMS = 5
 _UNLIMITED = 1_000_000  # columns, or problems
+_SHARE = 0.1  # of the time, at most, goes into looking and drawing
+_DRAW_SECONDS = 0.5
+_PLAIN_SECONDS = 2.0
 
 
 def screenful(snapshot: Snapshot, console: Console) -> SegmentLines:
@@ -106,3 +120,105 @@ class PlainLines:
             self._last_line = now
             yield plain_line(snapshot)
         self._told = told
+
+
+class Screen:
+    """A display of one study on a stream, drawn by a thread of its own until `stop`."""
+
+    def __init__(self, progress: Progress, stream: TextIO, color: bool = True) -> None:
+        self._progress = progress
+        self.live = stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+        self._console = Console(file=stream, no_color=None if color else True, highlight=False)
+        self._drawn = Live(console=self._console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
+        self._plain = PlainLines()
+        self._end = threading.Event()
+        self._lock = threading.RLock()
+        self._thread = threading.Thread(target=self._run, daemon=True, name="parley-display")
+        self.snapshot: Snapshot | None = None
+        self.failure: Exception | None = None  # what ended the drawing before `stop`
+
+    def start(self) -> None:
+        """Begin to draw, unless another thread has already ended it."""
+        with self._lock:
+            if self._end.is_set():
+                return
+            if self.live:
+                self._drawn.start()
+            self._thread.start()
+
+    def stop(self, last_look: bool = True) -> None:
+        """Draw for the last time, if that is wanted, and leave the terminal as it was."""
+        with self._lock:
+            if self._end.is_set():
+                return
+            self._end.set()
+        if self._thread.ident is None:  # not started, and will not be
+            return
+        self._thread.join(timeout=10)
+        with self._lock:
+            try:
+                if last_look and not isinstance(self.failure, OSError):
+                    self.draw(last=True)
+            finally:
+                if self.live:
+                    self._drawn.stop()
+
+    def say(self, text: str, style: str = "") -> None:
+        """Print lines above what is drawn, the first of them in a style."""
+        with self._lock:
+            if self.live:
+                lines = Text(text)
+                lines.stylize(style, 0, len(text.partition("\n")[0]))
+                self._console.print(lines, soft_wrap=True)
+            else:
+                self._console.file.write(f"{text}\n")
+                self._console.file.flush()
+
+    def draw(self, last: bool = False) -> float:
+        """Look and draw once; return the seconds until the next time is due."""
+        began = time.monotonic()
+        snapshot = self.snapshot = self._progress.look(last)
+        with self._lock:
+            if self.live:
+                self._drawn.update(screenful(snapshot, self._console), refresh=True)
+            else:
+                for line in self._plain.look(snapshot, time.monotonic()):
+                    self.say(line)
+                if last:
+                    self.say(plain_line(snapshot))
+        return max(_DRAW_SECONDS if self.live else _PLAIN_SECONDS, (time.monotonic() - began) / _SHARE)
+
+    def wait(self) -> None:
+        """Return when all of the study is done, or nothing can be drawn any more."""
+        while self._thread.is_alive() and not (self.snapshot is not None and self.snapshot.over):
+            self._thread.join(_DRAW_SECONDS)
+
+    def _run(self) -> None:
+        while not self._end.is_set():
+            try:
+                pause = self.draw()
+            except Exception as error:  # noqa: BLE001 (a display that fails must not end the run, nor be silent)
+                self.failure = error
+                with suppress(OSError):  # nobody reads it any more
+                    self.say(f"parley: the display failed, and the run goes on: {type(error).__name__}: {error}")
+                return
+            self._end.wait(pause)
+
+
+def status(study: Study) -> Iterator[str]:
+    """Yield lines for a person: counts, replies, pace and time left, what was spent, problems, stages."""
+    yield from (line.plain for line in summary(Progress(study).look(last=True)))
+
+
+def watch(study: Study, stream: TextIO | None = None) -> None:
+    """Show a study until all of it is done, or until Ctrl-C; plain lines where nothing can be drawn."""
+    screen = Screen(Progress(study), stream or sys.stdout)
+    screen.start()
+    try:
+        screen.wait()
+    except KeyboardInterrupt:
+        return
+    finally:
+        screen.stop()
+    if isinstance(screen.failure, BrokenPipeError):
+        raise screen.failure

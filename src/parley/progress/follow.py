@@ -21,7 +21,6 @@ from parley.text import counted, one_line
 
 TO_DO, RUNNING, DONE, FAILED_STAGE = "to do", "running", "done", "failed"
 IDLE = "nothing is played now"
-PLANNING = "planning the jobs"
 _RATE_SECONDS = 120.0  # from which the speed is worked out
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
@@ -143,7 +142,7 @@ class Progress:
             rates=_rates(states, now) if plays else None,
             left=self._seconds_left(states, now) if plays else None,
             spent=_what_was_spent(self._study) if last else None,
-            note=ended if ends else self._note(states, run, works),
+            note=ended if ends else self._note(run, works),
             over=over,
         )
 
@@ -164,12 +163,10 @@ class Progress:
                     games[record] = game, state.alive
         return list(games.values())
 
-    def _note(self, states: Iterable[ProcessState], run: ProcessState | None, works: bool) -> str:
+    def _note(self, run: ProcessState | None, works: bool) -> str:
         if run is not None and run.note and (run.always or not works):
             return run.note
-        if works or (run is not None and any(state.played for state in states)):
-            return ""
-        return IDLE if run is None and not self._is_own else PLANNING
+        return "" if works or run is not None or self._is_own else IDLE
 
     def _seconds_left(self, states: Sequence[ProcessState], now: float) -> float | None:
         """Return how long what is left will take, engine after engine, at the pace of the simulations that ended.

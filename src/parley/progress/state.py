@@ -53,7 +53,6 @@ class ProcessState:
     endpoint: str = ""  # of what serves one
     note: str = ""  # what goes on
     always: bool = False  # whether that is to be told while something is played, too
-    last: float = 0.0  # when it told its last event
     replied: float = 0.0  # when its last replies came
     ended: float | None = None
     error: str = ""
@@ -92,7 +91,6 @@ class ProcessState:
             self.replies.append((at, *(int(event[name]) for name in ("replies", "read", "written"))))
             self.number_of_replies += int(event["replies"])
             self.unusable += int(event["unusable"])
-        self.last = at
 
     def look(self, path: Path, now: float) -> None:
         """Take what its file tells since the last look; a line that is no event says nothing."""

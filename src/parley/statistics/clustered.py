@@ -22,9 +22,9 @@ Indices = NDArray[np.int64]
 class Standardized:
     """A rate over conditions: the estimate, what each seed adds to its error, and how many simulations it is of.
 
-    `influence` has a number per seed of the study, 0 for seeds without a simulation here; `seeds` counts the others,
-    and `effective` says how many the variance between them comes from: fewer where conditions have other numbers of
-    seeds (Satterthwaite, Biometrics Bulletin 2, 1946, pp. 110-114, for a variance that goes with a seed's weight).
+    `influence` has a number per seed that has a simulation here; `seeds` counts them, and `effective` says how many
+    the variance between them comes from: fewer where conditions have other numbers of seeds (Satterthwaite, Biometrics
+    Bulletin 2, 1946, pp. 110-114, for a variance that goes with a seed's weight).
     """
 
     rate: float
@@ -32,6 +32,11 @@ class Standardized:
     simulations: int
     seeds: int
     effective: float
+
+    @property
+    def by_seed(self) -> Floats:
+        """A number per seed, whose mean is the rate, and whose standard error is that of seeds."""
+        return np.asarray(self.rate + self.influence * self.seeds)
 
 
 def standardized(answers: Floats, cells: Indices, seeds: Indices, weights: Floats) -> Standardized:
@@ -43,28 +48,30 @@ def standardized(answers: Floats, cells: Indices, seeds: Indices, weights: Float
     clusters (Binder, International Statistical Review 51, 1983, pp. 279-292).
     """
     used = ~np.isnan(answers) & (weights[cells] > 0)
-    y, cell, seed = answers[used], cells[used], seeds[used]
+    y, cell, seed = answers[used], cells[used], np.unique(seeds[used], return_inverse=True)[1]
     size = np.bincount(cell, minlength=len(weights))
     rates = np.bincount(cell, y, len(weights)) / np.maximum(size, 1)
-    number = int(seeds.max(initial=-1)) + 1
-    parts = (y - rates[cell]) * weights[cell] / size[cell]
-    influence = np.bincount(seed, parts, number).astype(float)
-    shares = np.bincount(seed, weights[cell] / size[cell], number)
+    influence = np.bincount(seed, (y - rates[cell]) * weights[cell] / size[cell]).astype(float)
+    shares = np.bincount(seed, weights[cell] / size[cell])
     effective = float((shares**2).sum() ** 2 / (shares**4).sum()) if len(y) else 0.0
-    return Standardized(float(weights @ rates), influence, len(y), int((shares > 0).sum()), effective)
+    return Standardized(float(weights @ rates), influence, len(y), len(shares), effective)
+
+
+def over_strata(values: Floats, seeds: Indices, strata: Indices | None = None) -> Standardized:
+    """Return the mean of what pairs of these seeds have, of which none lacks a value.
+
+    Each of their `strata`, numbered from 0, counts as much; without, each pair does.
+    """
+    cells = np.zeros(len(seeds), dtype=np.int64) if strata is None else np.unique(strata, return_inverse=True)[1]
+    number = int(cells.max(initial=0)) + 1
+    return standardized(values, cells, seeds, np.full(number, 1 / number))
 
 
 def paired_rates(
     first: Floats, second: Floats, seeds: Indices, strata: Indices | None = None
 ) -> tuple[Standardized, Standardized]:
-    """Return the rates of both samples of pairs, of which none lacks an answer.
-
-    `seeds` are those of the pairs. Each of their `strata`, numbered from 0, counts as much; without, each pair does.
-    """
-    cells = np.zeros(len(seeds), dtype=np.int64) if strata is None else np.unique(strata, return_inverse=True)[1]
-    number = int(cells.max(initial=0)) + 1
-    one, two = (standardized(side, cells, seeds, np.full(number, 1 / number)) for side in (first, second))
-    return one, two
+    """Return the rates of both samples of pairs, see `over_strata`."""
+    return over_strata(first, seeds, strata), over_strata(second, seeds, strata)
 
 
 def rate_limits(of: Standardized) -> tuple[float, float]:

@@ -20,6 +20,7 @@ from parley.statistics.clustered import (
     MIN_SEEDS,
     Indices,
     clustered_difference,
+    over_strata,
     paired_rates,
 )
 from parley.statistics.stats import Floats
@@ -201,22 +202,19 @@ def _of_numbers(pair: SamplePair) -> dict[str, Any]:
 def _by_seeds(pair: SamplePair, clusters: Clusters) -> dict[str, Any]:
     """Return the difference of numbers whose pairs share seeds: t, of so many seeds as its variance comes from."""
     x, y = pair.first[pair.mine], pair.second[pair.yours]
-    weights, shares = _weights(clusters.seeds, clusters.strata), by_seed(y - x, clusters.seeds, clusters.strata)[1]
-    sums = linearized(y - x, clusters.seeds, clusters.strata)
-    mean, seeds = float(weights @ (y - x)), len(sums)
-    effective = float((shares**2).sum() ** 2 / (shares**4).sum())  # as in `Standardized`
+    first, second, change = (over_strata(each, clusters.seeds, clusters.strata) for each in (x, y, y - x))
+    sums, seeds, effective = change.by_seed, change.seeds, change.effective
     low, high, p = (stats.paired_share if pair.kind == SHARE else stats.paired_mean)(np.zeros(seeds), sums)
     test = "t by seed"
     if effective < min(MIN_SEEDS, seeds) - _ROUNDING:
         low, high, p, test = np.nan, np.nan, np.nan, FEW_SEEDS
     elif effective < seeds - _ROUNDING and sums.std() > _ROUNDING:
-        error = float(sums.std()) / math.sqrt(seeds) * math.sqrt(effective / (effective - 1))
+        mean, error = change.rate, float(sums.std()) / math.sqrt(seeds) * math.sqrt(effective / (effective - 1))
         half = error * float(scipy.special.stdtrit(effective - 1, 0.5 + stats.CONFIDENCE / 2))
         low, high, p = mean - half, mean + half, float(2 * scipy.special.stdtr(effective - 1, -abs(mean) / error))
-    limits = {"low": max(low, -pair.most), "high": min(high, pair.most)}
-    return {"value_from": float(weights @ x), "value_to": float(weights @ y), "difference": mean, **limits} | {
-        "test": test,
-        "p": p,
+    return {
+        **{"value_from": first.rate, "value_to": second.rate, "difference": change.rate},
+        **{"low": max(low, -pair.most), "high": min(high, pair.most), "test": test, "p": p},
     }
 
 
@@ -242,29 +240,11 @@ def by_seed(differences: Floats, seeds: Indices, strata: Indices | None) -> tupl
 
     Strata count alike, however many pairs they have; without any, pairs do.
     """
-    weights, places = _weights(seeds, strata), np.unique(seeds, return_inverse=True)[1]
+    cells = np.zeros(len(seeds), dtype=np.int64) if strata is None else strata
+    size, places = np.bincount(cells), np.unique(seeds, return_inverse=True)[1]
+    weights = 1 / (size[cells] * np.count_nonzero(size))
     whole: Floats = np.bincount(places, weights).astype(float)
     return np.bincount(places, weights * differences) / whole, whole
-
-
-def linearized(differences: Floats, seeds: Indices, strata: Indices | None) -> Floats:
-    """Return a number per seed, whose mean is that of strata, and whose standard error is that of seeds.
-
-    What a seed adds to the error are its pairs' deviations from the mean of their stratum (Binder, International
-    Statistical Review 51, 1983, pp. 279-292).
-    """
-    weights, places = _weights(seeds, strata), np.unique(seeds, return_inverse=True)[1]
-    cells = np.zeros(len(seeds), dtype=np.int64) if strata is None else strata
-    means = np.bincount(cells, differences) / np.maximum(np.bincount(cells), 1)
-    parts = np.bincount(places, weights * (differences - means[cells]))
-    return np.asarray(float(weights @ differences) + parts * len(parts))
-
-
-def _weights(seeds: Indices, strata: Indices | None) -> Floats:
-    """Return a weight for each pair, together 1: each stratum has as much."""
-    cells = np.zeros(len(seeds), dtype=np.int64) if strata is None else strata
-    size = np.bincount(cells)
-    return np.asarray(1 / (size[cells] * np.count_nonzero(size)))
 
 
 def _by_seed(pair: SamplePair) -> Floats:

@@ -24,7 +24,7 @@ from parley.workflow.slurm import advised, job_line, queue_line
 from parley.workflow.stopping import STOPPED, leave_with, stopped_line
 
 if TYPE_CHECKING:
-    from parley.progress.screen import Screen
+    from parley.progress.display import Screen
     from parley.study import Study
 
 _MAX_LOGS = 3  # of a failed group
@@ -139,8 +139,8 @@ class RunLog:
         if not _followed:  # the Snakefile is another one
             self._wanted = False
             return
+        from parley.progress.display import Screen
         from parley.progress.follow import Progress
-        from parley.progress.screen import Screen
 
         self._screen = Screen(Progress(_followed[-1], is_own=True), self._own.stream, self._color)
         leave_with(self._screen.stop)

@@ -150,8 +150,6 @@ MSR = {"values": "real", "validity": "hull", "equivocation": True, "max_rounds":
         ("b", {}, set()),
         ("h", {"max_rounds": 1}, {"agreement", "validity", "hull"}),
         ("hhhb", {**MSR, "agree_within": 1e-9}, {"agreement", "validity", "hull"}),
-        ("hhhb", {**MSR, "agree_within": 1e-16}, {"hull"}),  # less than what means are rounded to
-        ("hhhb", {**MSR, "agree_within": 1e-310}, {"hull"}),
     ],
 )
 def test_no_more_is_promised_than_seats_allow(roles: str, parameters: dict[str, Any], promises: set[str]) -> None:

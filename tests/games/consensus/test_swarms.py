@@ -1,4 +1,4 @@
-"""The swarms protocol: with all leaks it is the published loop; its names, votes and studies.
+"""The swarms protocol: with all leaks it is the published loop; and its votes.
 
 docs/playthroughs/swarms shows whole games.
 """
@@ -160,17 +160,3 @@ def test_a_stop_takes_back_the_values_of_its_round_and_their_count() -> None:
     outcome = end.value.value
     assert {*outcome.trace[-1]["values"].values()} == {3}
     assert outcome.metrics["value_changes"] == changes
-
-
-# Names
-
-
-def test_names_give_roles_away_only_with_the_leak() -> None:
-    leaky = swarms_game("h" * 11 + "bb", 3, "names")
-    names = [f"Honest-{k + 1}" for k in range(11)] + ["Byzantine-1", "Byzantine-2"]
-    assert [agent.name for agent in leaky.agents] == names  # in the order in which they speak
-    neutral = [swarms_game("hhhb", seed) for seed in range(40)]
-    assert {tuple(agent.name for agent in game.agents) for game in neutral} == {
-        tuple(f"agent_{k}" for k in range(1, 5))
-    }
-    assert {[agent.honest for agent in game.agents].index(False) for game in neutral} == {0, 1, 2, 3}

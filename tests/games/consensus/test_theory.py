@@ -15,12 +15,11 @@ SIZES = [(n, b) for n in (3, 6, 7) for b in range(n // 2 + 1)]
 TOLD_TO_GO_ON = [{"name": name, "vote": "continue"} for name in ("opposite", "oscillate", "stubborn")]
 
 
-def attacked(make: StudyFactory, adversaries: list[Any], **grid: Any) -> list[tuple[dict[str, Any], Outcome]]:
+def attacked(make: StudyFactory, adversaries: list[Any]) -> list[tuple[dict[str, Any], Outcome]]:
     """Play groups of all sizes with each of the adversaries; return the axes and the outcome of each game."""
-    grids = [grid] if grid else [{"n": n, "b": b} for n, b in SIZES]
     study = make(
-        *({**each, "byzantine": adversaries} for each in grids),
-        seeds=20 if grid else 1,
+        *({"n": n, "b": b, "byzantine": adversaries} for n, b in SIZES),
+        seeds=1,
         parameters={"stop_threshold": "2/3", "max_rounds": 8, "equivocation": True},
     )
     return [(dict(one.condition.axes), play_of(one).outcome) for one in study.simulations()]
@@ -43,14 +42,3 @@ def test_more_than_a_third_block_for_ever(study_factory: StudyFactory) -> None:
     games = attacked(study_factory, [*TOLD_TO_GO_ON, "equivocate", "mimic_then_defect"])
     blocked = [outcome.name for axes, outcome in games if 3 * axes["b"] > axes["n"]]
     assert set(blocked) == {"no_consensus"}
-
-
-@pytest.mark.slow
-def test_without_equivocation_all_honest_agents_agree_after_one_exchange(study_factory: StudyFactory) -> None:
-    """Everyone sees the same proposals, so the same rule gives the same value, whatever the adversaries say."""
-    adversaries = ["random", "stubborn", "opposite", "oscillate", "silent", {"name": "crash", "round": 1}]
-    for axes, outcome in attacked(study_factory, adversaries):
-        if axes["n"] > axes["b"] + 1:
-            assert outcome.metrics["first_unanimity_round"] in (1, 2), axes
-    split = attacked(study_factory, ["equivocate"], n=6, b=2)
-    assert any(outcome.metrics["first_unanimity_round"] is None for _, outcome in split)

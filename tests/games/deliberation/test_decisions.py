@@ -2,7 +2,6 @@
 
 from fractions import Fraction
 from itertools import pairwise
-from math import comb
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import pytest
 from parley.analysis.tables import read_table
 from parley.games.deliberation.decisions import decisions, effect_of_talking
 from parley.games.deliberation.talking import Martingale
-from support.studies import OWN_POLICIES, StudyFactory, bring, summarized
+from support.studies import StudyFactory, summarized
 
 
 def trace_of(*turns: str, session: int = 0, most: int = 9, stops: bool = False) -> list[Any]:
@@ -107,33 +106,6 @@ def played(make: StudyFactory, model: Any, n: int, seeds: int, turns: int = 2) -
     return {name: read_table(study.name, name) for name in names}
 
 
-def rate(tables: dict[str, pd.DataFrame], rule: str, answers: str) -> dict[Any, Any]:
-    rows = tables["decision_rates"]
-    [row] = rows[(rows["rule"] == rule) & (rows["answers"] == answers)].to_dict("records")
-    return dict(row)
-
-
-@pytest.mark.promise("A majority of independent answers is right as often as the jury theorem says (closed form).")
-def test_the_jury_theorem(study_factory: StudyFactory) -> None:
-    tables = played(study_factory, {"name": "solver", "accuracy": 0.72, "conformity": 0.0}, 5, 120, turns=0)
-    expected = sum(comb(5, k) * 0.72**k * 0.28 ** (5 - k) for k in (3, 4, 5))
-    found = rate(tables, "majority", "first")
-    assert found["low"] < expected < found["high"]
-    assert tables["decisions"].query("rule == 'majority' and answers == 'first'")["right"].mean() == pytest.approx(
-        found["right"]
-    )
-
-
-@pytest.mark.promise("Among agents that copy each other (an urn) no rule and no turn finds a gain (placebo).")
-def test_an_urn_is_a_martingale(study_factory: StudyFactory) -> None:
-    bring(OWN_POLICIES)
-    tables = played(study_factory, "own_policies:Urn", 3, 60)
-    assert (tables["martingale"]["low"] < 0).all()
-    assert (tables["martingale"]["high"] > 0).all()
-    assert set(tables["martingale"]["state"]) == {"any", "minority", "majority"}
-    assert not (tables["decision_rates"]["difference_low"] > 0).any()
-
-
 @pytest.mark.promise("The test of a martingale rejects an urn, which is one, as often as it says (null).")
 def test_an_urn_is_rejected_as_often_as_the_level_says(study_factory: StudyFactory) -> None:
     study = study_factory({"model": "solver", "n": 3, "prompt": "improve"}, game="deliberation")
@@ -178,15 +150,3 @@ def test_a_question_asks_what_turns_do(
     measures = read_table(study.name, "measures")
     assert row["value_from"] == pytest.approx(measures[outcomes[0]].mean())
     assert row["low"] > 0
-
-
-@pytest.mark.promise(
-    "Agents that recognize the right answer gain by talking, and so says the table (positive control)."
-)
-def test_a_gain_is_found(study_factory: StudyFactory) -> None:
-    tables = played(study_factory, {"name": "solver", "accuracy": 0.4, "conformity": 0.0, "recognize": 1.0}, 4, 30)
-    found = rate(tables, "plurality", "last")
-    assert found["difference_low"] > 0
-    assert found["p_holm"] < 0.001
-    assert not tables["measures"]["right_voted_out"].any()
-    assert (tables["measures"]["corrected_after_hearing"] == tables["measures"]["wrong_to_right_changes"]).all()

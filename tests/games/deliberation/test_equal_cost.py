@@ -19,7 +19,7 @@ from parley.policies.kinds import ScriptedPolicy
 from parley.report.overview import talking_sentences
 from parley.study import Study
 from support.answering import record_with_model
-from support.studies import MODELS, OWN_POLICIES, StudyFactory, bring, summarized
+from support.studies import MODELS, StudyFactory, summarized
 
 ARMS: list[Any] = ["independent", "self_correction", "placebo"]
 
@@ -96,19 +96,6 @@ def test_a_gain_is_of_talking_alone(study_factory: StudyFactory) -> None:
     assert rows["self_correction"]["cost_ratio"] == 1
     assert rows["placebo"]["cost_ratio"] == pytest.approx(4 / 3)  # the other problem is asked, too
     assert not sentence(study).startswith(("Was talking worth it? No", "Was talking worth it? These games"))
-
-
-@pytest.mark.promise("A placebo shows nothing for agents that copy what they hear, or listen to nobody.")
-@pytest.mark.parametrize("model", ["own_policies:Urn", solver(0.5), solver(0.5, conformity=1.0)])
-def test_a_placebo_shows_nothing(model: Any, study_factory: StudyFactory) -> None:
-    bring(OWN_POLICIES)
-    study = talking(study_factory, model, 15, compare_with=["placebo"])
-    rows = played(study)
-    placebo = read_table(study.name, "simulations").query("arm == 'placebo'")
-    assert (placebo["first_majority_correct_honest"] == placebo["last_majority_correct_honest"]).all()
-    assert rows["placebo"]["low"] < rows["first_answers"]["high"]
-    rounds = read_table(study.name, "rounds").query("arm == 'placebo' and measure == 'accuracy'")
-    assert rounds["mean"].nunique() == 1
 
 
 # As many answers as talking paid for

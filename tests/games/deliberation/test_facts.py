@@ -1,7 +1,5 @@
 """Hidden profiles: facts that each hold some of, which together tell the answer."""
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +7,7 @@ import pytest
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.games.problems.problem import letters
-from parley.games.problems.sources import HiddenProfiles, JsonLines
+from parley.games.problems.sources import HiddenProfiles
 from parley.play.replay import replay
 from parley.study import Study
 from parley.study.condition import Simulation
@@ -83,15 +81,3 @@ def test_what_talking_is_for(study_factory: StudyFactory) -> None:
         **{("dealt", "first"): 0.0, ("dealt", "last"): 1.0},
         **{("all", "first"): 1.0, ("all", "last"): 1.0},  # unanimous at once
     }
-
-
-def test_facts_of_ones_own(study_factory: StudyFactory) -> None:
-    row = {"question": "How many are there?", "answer": 5, "facts": ["Two are red.", "Three are blue."]}
-    Path("own.jsonl").write_text(json.dumps(row), encoding="utf-8")
-    study = study_of(study_factory, n=2, seeds=1, problems={"kind": "jsonl", "path": "own.jsonl"})
-    asked = first_asked(study)
-    assert sorted(fact for user in asked.values() for fact in row["facts"] if fact in user) == sorted(row["facts"])
-    other = JsonLines(kind="jsonl", path="own.jsonl").problems_sha256()
-    del row["facts"]
-    Path("own.jsonl").write_text(json.dumps(row), encoding="utf-8")
-    assert JsonLines(kind="jsonl", path="own.jsonl").problems_sha256() != other

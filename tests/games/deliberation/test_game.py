@@ -115,7 +115,7 @@ def test_who_hears_nobody_gets_its_own_answer_alone() -> None:
 @pytest.mark.promise(
     "A placebo brings the answers of others to another problem, once asked, and none to the one at hand."
 )
-@pytest.mark.parametrize("problems", ["arithmetic", "wason", {"kind": "arithmetic", "first": 2}])
+@pytest.mark.parametrize("problems", ["arithmetic", {"kind": "arithmetic", "first": 2}])
 def test_a_placebo_is_of_another_problem(problems: Any) -> None:
     for seed in range(8):
         talk: Any = new({"n": 3, "b": 1}, seed, problems=problems)

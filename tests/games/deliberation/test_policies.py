@@ -10,8 +10,7 @@ from parley.games.deliberation.parameters import DeliberationView, Value
 from parley.games.deliberation.policies import POLICIES
 from parley.games.problems.problem import Problem
 from parley.policies.kinds import ChosenPolicy
-from support.playing import EIGHTEEN, play_of
-from support.playthrough import simulation_of
+from support.playing import EIGHTEEN
 
 pytestmark = pytest.mark.promise("Scripted solvers are right, conform and recognize by their chances.")
 
@@ -50,14 +49,3 @@ def test_a_solver_is_right_conforms_and_recognizes_by_its_chances() -> None:
         (view(a="20"), {"conformity": 0, "recognize": 1}),  # it must hear the right one
     ):
         assert said("solver", seen, **given)["answer"] == "17", given
-
-
-def verdict(n: int, b: int, **solver: Any) -> str:
-    """Return how solvers end, of whose panel so many stubbornly push a wrong answer."""
-    grid = {"model": {"name": "solver", **solver}, "n": n, "b": b, "byzantine": "stubborn"}
-    return play_of(simulation_of("deliberation", grid, {"turns": 4, "stop_when_unanimous": False})).outcome.name
-
-
-def test_agents_who_always_know_never_hang_and_conformists_follow_a_stubborn_majority() -> None:
-    assert verdict(8, 3, accuracy=1, conformity=0) == "correct_consensus"
-    assert verdict(11, 6, accuracy=1, conformity=1) == "wrong_consensus"

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.games.problems.sources import Arithmetic, Wason
+from parley.games.problems.sources import Arithmetic
 
 _OPERATIONS: dict[type[ast.operator], Any] = {
     ast.Add: operator.add,
@@ -40,13 +40,3 @@ def test_a_calculation_has_integers_all_the_way_and_the_answer_of_its_grammar(
     assert len(seen) == steps
     assert all(value.denominator == 1 for value in seen)
     assert all(2 <= int(number) < 10**digits for number in re.findall(r"[0-9]+", text[1]))
-
-
-@given(st.integers(0, 10**6))
-def test_wason_shows_one_card_of_each_kind_and_the_vowel_and_the_odd_one_are_right(seed: int) -> None:
-    problem = Wason().problem(seed)
-    kinds = {"vowel": "AEIOU", "consonant": "BCDFGHJKLMNPQRSTVWXZ", "even": "2468", "odd": "3579"}
-    found = {name: [card for card in problem.options if card in kind] for name, kind in kinds.items()}
-    assert [len(cards) for cards in found.values()] == [1, 1, 1, 1]
-    assert problem.answer == ",".join(found["odd"] + found["vowel"])
-    assert ", ".join(problem.options) in problem.question

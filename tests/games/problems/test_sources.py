@@ -49,7 +49,6 @@ def every_kind(gsm8k: Path) -> dict[str, Any]:
         "arithmetic": "arithmetic",
         "arithmetic-steps-2-digits-1": {"kind": "arithmetic", "steps": 2, "digits": 1},
         "arithmetic-order-3-first-50": {"kind": "arithmetic", "order": 3, "first": 50},
-        "wason": "wason",
         "gsm8k-test": {"kind": "gsm8k", "path": str(gsm8k)},
         "gsm8k-test-first-5": {"kind": "gsm8k", "path": str(gsm8k / "test.jsonl"), "first": 5},
         "delidata": {"kind": "delidata", "path": str(groups)},
@@ -64,7 +63,7 @@ def every_kind(gsm8k: Path) -> dict[str, Any]:
 def test_the_label_tells_kind_and_what_is_not_as_usual_and_can_stand_in_a_path(every_kind: dict[str, Any]) -> None:
     assert [read(written).label for written in every_kind.values()] == list(every_kind)
     assert all(is_slug(label) for label in every_kind)
-    assert all(read(name) == read({"kind": name}) for name in ("arithmetic", "wason", "policies"))
+    assert all(read(name) == read({"kind": name}) for name in ("arithmetic", "policies"))
 
 
 REFUSED: list[tuple[Any, str]] = [
@@ -99,9 +98,9 @@ def test_first_is_the_beginning_of_the_same_order(gsm8k: Path) -> None:
     assert part.size == 4
     assert [part.problem(s) for s in range(6)] == [whole.problem(s) for s in (0, 1, 2, 3, 0, 1)]
     assert "10 problems; lower first (11)" in refused({**written, "first": 11})
-    generated = read({"kind": "wason", "first": 3})
+    generated = read({"kind": "arithmetic", "first": 3})
     assert generated.size == 3
-    assert generated.problem(4) == generated.problem(1) == read("wason").problem(1)
+    assert generated.problem(4) == generated.problem(1) == read("arithmetic").problem(1)
 
 
 # Identity

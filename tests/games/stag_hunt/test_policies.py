@@ -10,8 +10,6 @@ from parley.games.stag_hunt.game import StagHuntGame
 from parley.games.stag_hunt.parameters import StagHuntParameters
 from parley.games.stag_hunt.policies import POLICIES
 from parley.policies.kinds import ChosenPolicy
-from support.playing import letters, new_hunt
-from support.playthrough import by_hand
 
 
 def chosen(name: str, **given: Any) -> ChosenPolicy:
@@ -35,10 +33,3 @@ def test_policies_that_do_not_fit_the_game_are_refused() -> None:
             )
         StagHuntGame.check(StagHuntParameters(), [Group("honest", 2), Group(role, 1, chosen(name))])
     assert POLICIES["betray"].roles == ("byzantine",)
-
-
-def test_points_that_equal_the_aspiration_are_a_win() -> None:
-    for aspiration, rounds in ((None, ["ssh", "hhh", "ssh"]), (3, ["ssh", "hhh", "hhh"])):
-        shift = chosen("win_stay_lose_shift", aspiration=aspiration)
-        game = new_hunt("hhb", rounds=3, policies={"honest": shift, "byzantine": chosen("betray")})
-        assert letters(by_hand(game)) == rounds, aspiration

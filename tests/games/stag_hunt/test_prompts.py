@@ -12,7 +12,6 @@ from parley.games.network import Network
 from parley.games.stag_hunt.parameters import LONGEST_WORD, PRESETS, one_word
 from parley.policies import Ask, Reply
 from parley.study import load_study
-from parley.study.prompt_sent import asked
 from support import REPOSITORY
 from support.playing import Hunted, drive, hunt, new_hunt
 from support.replies import TEXTS
@@ -88,14 +87,6 @@ def test_the_shipped_study_flips_each_switch_from_both_presets() -> None:
         flipped = [[name for name in SWITCHES if c.axes[name] != preset[name]] for c in here]
         assert sorted(flipped) == sorted([[], *([name] for name in SWITCHES)])
     assert [(c.question.name, len(c.strata)) for c in study.comparisons] == [(name, 4) for name in SWITCHES]
-
-
-def test_the_published_prompts_are_told_of_as_many_players_as_there_are() -> None:
-    asks = [ask.user for ask in asked(new_hunt("hhhhhh", rules="published", rounds=1), 0)]
-    assert "a Stag Hunt Game with N=6 players" in asks[0]
-    for told in ("There are 6 players in total.", "If ALL 6 players choose", "The 6 words broadcast by all players"):
-        assert told in asks[-1]
-    assert not [text for text in asks if "4 players" in text or "4 words" in text]
 
 
 PAYOFFS = ({}, {"stag": 12, "alone": 1, "hare": 5}, r"(?<!\n)(?<!Round )(?<!Player )\b(10|0|3)\b")

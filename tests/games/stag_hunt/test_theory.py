@@ -1,7 +1,6 @@
 """Where it is known what scripted hunters do: every simulation must come out so (docs/explanation/theory.md)."""
 
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -26,12 +25,6 @@ def hunts(study: Study) -> Iterator[tuple[Mapping[str, Any], Play]]:
 def hunters(make: StudyFactory, model: Any, byzantine: Any = "betray", **given: Any) -> Study:
     grid = {"model": model, "n": 4, "b": 1, "byzantine": byzantine, "prompt": "plain", **given}
     return make(grid, game="stag_hunt", seeds=4, parameters={"rounds": ROUNDS, "disclosure": "silent"})
-
-
-def honest_rounds(played: Play) -> list[set[str]]:
-    """Return what honest players did, round by round."""
-    byzantine = {*played.outcome.metrics["byzantine_players"]}
-    return [{a for name, a in entry["actions"].items() if name not in byzantine} for entry in played.outcome.trace]
 
 
 def test_one_betrayer_spoils_every_hunt_of_all_and_none_of_three_of_four(study_factory: StudyFactory) -> None:
@@ -62,28 +55,3 @@ def test_distrust_spreads_one_link_a_round(study_factory: StudyFactory) -> None:
                 continue
             assert hares == distrusting, (axes, entry["round"])
             distrusting |= {peer for name in distrusting for peer in peers[name]}
-
-
-@pytest.mark.slow
-def test_players_that_answer_to_success_come_back(study_factory: StudyFactory) -> None:
-    """The positive control: a betrayal costs win-stay, lose-shift a hunt and one round of hares, where all are needed.
-
-    Where three of four are enough it costs them nothing: they lose no hunt that they could answer to.
-    """
-    betrayer = {"name": "betray", "probability": 0.3}
-    failed = recovered = 0
-    for axes, played in hunts(
-        hunters(study_factory, "win_stay_lose_shift", betrayer, vary={"needed": ["all", 3]}, seeds=20)
-    ):
-        won, of = [entry["success"] for entry in played.outcome.trace], played.outcome.metrics
-        if axes["needed"] == "3":
-            assert (of["honest_payoff"], of["stag_share"], of["recovered"]) == (10, 1, None)
-            continue
-        for succeeded, (before, after) in zip(won, pairwise(honest_rounds(played)), strict=False):
-            assert after == {"Hunt Hare" if before == {"Hunt Stag"} and not succeeded else "Hunt Stag"}
-        if not all(won[:-1]):
-            failed += 1
-            recovered += bool(of["recovered"])
-            assert of["recovered"] == any(won[won.index(False) :])
-    assert failed > 12
-    assert recovered > 0.8 * failed

@@ -239,7 +239,7 @@ def test_a_run_that_is_stopped_while_it_plans_says_so(
     write(folder, seeds=1000, grids=[own_code | {"n": [3, 4, 5, 6]}])
     run = started(*SNAKEMAKE, *PROFILE, *CORES, *RUN)
     assert run.stdout is not None
-    while "planning the jobs" not in (line := run.stdout.readline()):
+    while "4,000 to do" not in (line := run.stdout.readline()):
         assert line
     run.send_signal(number)
     said, _ = ended(run)

@@ -88,7 +88,7 @@ Vote = Literal["continue", "stop", "abstain", "honest"]
 
 
 class Adversary(PolicyParameters):
-    """How an adversary votes."""
+    """How an adversary votes, whatever it proposes."""
 
     vote: Vote = Field(default="continue", description=VOTES)
 
@@ -379,8 +379,6 @@ def keep_apart(view: Any, rng: "np.random.Generator", given: Adversary) -> Field
     the others agree, the upper half is told the farther end of the range. In round 1 it is silent, by which its kind
     know each other; after that it hears what honest agents said, a round late.
     """
-    if view.phase == "vote":
-        return vote(view, given)
     others = _others(view)
     if not others:
         return ABSTENTION
@@ -397,8 +395,6 @@ def drag(view: ConsensusView, rng: "np.random.Generator", given: Adversary) -> F
 
     In round 1 it is silent, by which its kind know each other.
     """
-    if view.phase == "vote":
-        return vote(view, given)
     others = _others(view)
     return proposal(max(others.values())) if others else ABSTENTION
 
@@ -415,8 +411,6 @@ def late_signer(view: Any, rng: "np.random.Generator", given: LateSigner) -> Fie
     Its kind add their signatures to each other's second value in the meantime. What they wrote of it cannot be used
     by those whom they told the first one. `dolev_strong` refuses it, unless more agents do so than it tolerates.
     """
-    if view.phase == "vote":
-        return vote(view, given)
     first, second = view.value_min, view.value_max
     late: dict[str, dict[str, str]] = {view.agent: {}}
     for each in chain.from_iterable(said.values() for said in view.earlier):

@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from parley.games.consensus.achievable import ACHIEVABLE
 from parley.games.consensus.parameters import ConsensusParameters, ConsensusRound, Value
 from parley.games.evidence import (
     OUTCOME_RATES,
     OUTCOMES_BY_BYZANTINE,
+    Achievable,
     Evidence,
     FigureSpec,
     GameColumns,
@@ -120,6 +120,14 @@ QUANTITIES = (
     Quantity("rounds", "rounds played", "rounds"),
 )
 
+AGREEMENT, VALIDITY, HULL, ROUNDS = "agreement", "validity", "hull", "rounds"
+ACHIEVABLE = (
+    Achievable(AGREEMENT, "games in agreement", "agreement lost"),
+    Achievable(VALIDITY, "games in valid agreement", "validity lost"),
+    Achievable(HULL, "games that end within the honest first values", "hull left"),
+    Achievable(ROUNDS, "rounds played", "rounds lost", more=False, share=False, unit="rounds"),
+)
+
 LEADING, APART, SILENT = "leading", "apart", "silent"
 STATES = (
     State(LEADING, "holds the honest agents' most frequent value", "#56B4E9"),
@@ -136,7 +144,7 @@ class ConsensusEvidence(Evidence[ConsensusParameters]):
     figures = FIGURES
     measures = (Measure("agreement", "agreement of honest agents", carried=True),)
     quantities = QUANTITIES
-    tables = (TableSpec("regret", "parley.games.consensus.tables:Regret", ACHIEVABLE),)
+    tables = (TableSpec("regret", "parley.games.consensus.achievable:Regret", ACHIEVABLE),)
 
     def shows(self, figure: FigureSpec, parameters: ConsensusParameters, groups: Sequence[Group]) -> bool:
         """Return whether a figure has the condition: Figure 2 of the paper has b = 0 alone, Figure 3 b > 0."""

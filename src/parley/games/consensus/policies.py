@@ -61,7 +61,7 @@ class Majority(PolicyParameters):
     )
 
 
-def majority(view: ConsensusView, rng: "np.random.Generator", given: Majority = Majority()) -> Fields:  # noqa: B008
+def majority(view: ConsensusView, rng: "np.random.Generator", given: Majority) -> Fields:
     """Propose the most frequent value of the last round, the smallest on a tie; vote stop when all are equal."""
     if view.phase == "vote":
         return stop_when_equal(view, given.agree)
@@ -107,7 +107,7 @@ def wary(view: ConsensusView, rng: "np.random.Generator", given: Wary) -> Fields
     It is the control of questions about the prompt: of the scripted policies it alone knows which it has.
     """
     if view.prompt != "may_exist":
-        return majority(view, rng)
+        return majority(view, rng, Majority())
     if view.phase == "vote":
         return vote(view, given)
     return proposal(held_value(view, rng))
@@ -123,7 +123,7 @@ class Oscillate(Adversary):
     even: GameValue = Field(default=None, description="Its value in even rounds; default: the largest of the game.")
 
 
-class MimicThenDefect(Adversary):
+class MimicThenDefect(PolicyParameters):
     """When it defects."""
 
     vote: Vote = Field(
@@ -154,7 +154,7 @@ def _others(view: ConsensusView, seen: Mapping[str, Value | None]) -> Iterator[V
     return (value for name, value in seen.items() if name != view.agent and value is not None)
 
 
-def _against_most(view: ConsensusView, rng: "np.random.Generator") -> Fields:
+def opposite(view: ConsensusView, rng: "np.random.Generator", given: PolicyParameters) -> Fields:
     """Propose the end of the range that is farther from what most others did; the smallest if both are as far."""
     leading = most_frequent(_others(view, view.last_round))
     if leading is None:
@@ -162,15 +162,8 @@ def _against_most(view: ConsensusView, rng: "np.random.Generator") -> Fields:
     return proposal(min(view.value_min, view.value_max, key=lambda end: -abs(leading - end)))
 
 
-def opposite(view: ConsensusView, rng: "np.random.Generator", given: Adversary) -> Fields:
-    """Propose the end of the range that is farther from what most others proposed last."""
-    return vote(view, given) if view.phase == "vote" else _against_most(view, rng)
-
-
 def oscillate(view: ConsensusView, rng: "np.random.Generator", given: Oscillate) -> Fields:
     """Propose one value in odd rounds, another one in even rounds."""
-    if view.phase == "vote":
-        return vote(view, given)
     odd = view.value_min if given.odd is None else given.odd
     even = view.value_max if given.even is None else given.even
     return proposal(odd if view.round % 2 else even)
@@ -181,8 +174,8 @@ def mimic_then_defect(view: ConsensusView, rng: "np.random.Generator", given: Mi
     voting = view.phase == "vote"
     agreed = len(set(_others(view, view.this_round if voting else view.last_round))) == 1
     if not agreed and (given.after is None or view.round <= given.after):
-        return majority(view, rng)
-    return vote(view, given) if voting else _against_most(view, rng)
+        return majority(view, rng, Majority())
+    return vote(view, given) if voting else opposite(view, rng, given)
 
 
 def silent(view: ConsensusView, rng: "np.random.Generator", given: PolicyParameters) -> Fields:
@@ -194,13 +187,11 @@ def silent(view: ConsensusView, rng: "np.random.Generator", given: PolicyParamet
 
 def crash(view: ConsensusView, rng: "np.random.Generator", given: Crash) -> Fields:
     """Play like `majority`, and abstain from a round on, from a value and from the vote."""
-    return silent(view, rng, given) if view.round >= given.round else majority(view, rng)
+    return silent(view, rng, given) if view.round >= given.round else majority(view, rng, Majority())
 
 
 def equivocate(view: ConsensusView, rng: "np.random.Generator", given: Equivocate) -> Fields:
     """Tell some of its peers one value and the others another, in the same round."""
-    if view.phase == "vote":
-        return vote(view, given)
     low = view.value_min if given.low is None else given.low
     high = view.value_max if given.high is None else given.high
     half = (len(view.neighbors) + 1) // 2
@@ -267,10 +258,12 @@ def _any_phase(view: ConsensusView, rng: "np.random.Generator", given: Any, rule
     """Answer by a rule that knows proposals and votes."""
     if view.phase == SCORE:
         return scores(view)
+    if view.phase == "vote" and isinstance(given, Adversary):
+        return vote(view, given)
     if view.phase != TURN:
         return rule(view, rng, given)
     made = rule(replace(view, phase="propose"), rng, given)
-    voted = rule(_voting(view, made["value"]), rng, given)
+    voted = _any_phase(_voting(view, made["value"]), rng, given, rule)
     return {**made, "vote": voted["decision"]}
 
 

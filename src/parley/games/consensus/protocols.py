@@ -245,9 +245,8 @@ class PaperProtocol(Protocol):
             history = "(Earlier rounds are not shown)"
         values = prompts.places(agent, number, p, history, self.this_round_text(agent, now), self.notes_text(agent))
         if phase == "propose":
-            kind = agent.seat.policy.kind
-            # A language model is offered it only by a policy that needs it: others are not told what it is for.
-            offered = p.equivocation and role == BYZANTINE and (not kind.asks_model or kind.needs == "equivocation")
+            # A language model is not offered it: it is not told what it is for.
+            offered = p.equivocation and role == BYZANTINE and not agent.seat.policy.kind.asks_model
             peers = self.links.neighbors(agent.name) if offered else None
             model = proposal_model(
                 role, p.value_min, p.value_max, p.strategy_chars, p.reasoning_chars, peers, p.values == "real"
@@ -357,6 +356,9 @@ class SwarmsProtocol(Protocol):
     def _ask(self, agent: Agent, number: int) -> Ask:
         """Return what one agent is asked when its turn comes."""
         p, now = self.parameters, self.heard(agent, self._listed())
+        history = "\n".join(reversed(self.shown_history(agent))) or "No previous rounds."
+        if self.history[agent.name] and not p.history_rounds:
+            history = "Earlier rounds are not shown."
         noted, note = agent.notes[-1] if agent.notes else (0, "")
         values = {
             "agent_id": agent.name,
@@ -367,7 +369,7 @@ class SwarmsProtocol(Protocol):
             "initial_value": agent.initial_value,
             "round_number": number,
             "proposals": prompts.turn_proposals_text(now),
-            "history": self._history_text(agent),
+            "history": history,
             "current_value": agent.current_value,
             "private_notes": note if noted == number - 1 and note else "None.",
         }
@@ -376,12 +378,6 @@ class SwarmsProtocol(Protocol):
 
     def _listed(self) -> list[Proposal]:
         return [self._public[agent.name] for agent in self.agents if agent.name in self._public]
-
-    def _history_text(self, agent: Agent) -> str:
-        shown = self.shown_history(agent)
-        if self.history[agent.name] and not shown:
-            return "Earlier rounds are not shown."
-        return "\n".join(reversed(shown)) or "No previous rounds."
 
     def round_text(self, name: str, number: int) -> str:
         """Return a round of an agent's history."""

@@ -150,9 +150,6 @@ def effect_of_talking(
     }
 
 
-# How a deliberation ended: the outcomes that there are, and what was measured
-
-
 CORRECT = "correct_consensus"
 WRONG = "wrong_consensus"
 GRADED = "graded_consensus"

@@ -152,9 +152,10 @@ class DeliberationGame(Game[DeliberationParameters]):
         """
         p = parameters
         talks = p.turns and not p.talk and (p.panel_size or agents) > 1 and p.hears not in ("nobody", ANOTHER_PROBLEM)
-        dealt = p.facts == "dealt" and p.problems.has_facts  # more agents would know less each
         # What talk decides is the plurality at its end where nobody deliberates again.
-        if not talks or p.redeliberations or dealt or not p.definitive:
+        if not talks or p.redeliberations or not p.definitive:
+            return {}
+        if p.facts == "dealt" and p.problems.has_facts:  # more agents would know less each
             return {}
         alone = {"hears": "nobody", "order": "at_once"}
         answers = {**alone, "turns": 0, "topology": "complete", "panel_size": None}
@@ -172,8 +173,6 @@ class DeliberationGame(Game[DeliberationParameters]):
             if parameters.definitive
             else {decisions.GRADED, decisions.HUNG}
         )
-
-    # One deliberation
 
     def _drawn_panel(self) -> Sequence[str]:
         """Draw who deliberates, one of them honest at least; none twice: a hung problem goes on (Definition XI.2)."""

@@ -134,9 +134,6 @@ class Martingale(TableMaker):
         return {"martingale": compare(samples).rename(columns={"pairs": "seeds", "difference": "mean"})}
 
 
-# At equal cost
-
-
 _COUNTS = ("prompt_tokens", "completion_tokens", "cached_tokens")
 _COSTS = ("requests", *_COUNTS)
 

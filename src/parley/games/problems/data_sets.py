@@ -9,7 +9,7 @@ Loaders raise UsageError that names the first row that is no problem: the same f
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,7 +21,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from parley.errors import UsageError
 from parley.files import read_regular
 from parley.games.problems.numbers import MAX_CHARACTERS, read_number
-from parley.games.problems.problem import Problem, is_letter, question, read_choice, right_cards
+from parley.games.problems.problem import Problem, question, read_choice, right_cards
 from parley.identity import digest
 from parley.policies.own_code import first_problem
 from parley.text import one_line
@@ -78,9 +78,6 @@ def _json_lines(path: Path, model: type[_Model]) -> Iterator[tuple[str, _Model]]
             yield where, validated(model, row, where)
 
 
-# Problems of one's own, and ours in the same form
-
-
 OUR_POLICIES = Path(__file__).parent / "policies.jsonl"
 OUR_PROFILES = Path(__file__).parent / "hidden_profiles.jsonl"
 Answers = Literal["number", "choice", "policies"]
@@ -94,26 +91,21 @@ class _Own(StrictModel):
     id: Annotated[str, Field(min_length=1, max_length=100)] | None = None
 
 
-def load_json_lines(path: Path, answers: Answers, shuffle: bool = False) -> ProblemSet:
+def load_json_lines(path: Path, answers: Answers) -> ProblemSet:
     """Return the problems of a file of JSON lines.
 
     The answer of a choice is the text of one of its choices, or its letter, A for the first; among policies none is
-    right. Choices to `shuffle` are no letters: `B` as the first one would be two answers.
+    right.
     """
     problems = []
     for where, row in _json_lines(path, _Own):
         options, answer, right = tuple(row.choices), str(row.answer), None
         if answers != "policies":
             right = read_number(answer) if answers == "number" else read_choice(answer, options)
-        if shuffle and answers == "choice":
-            _refuse_letters(f"{where}: choices", options, ", or set shuffle: false")
         name = row.id or where.removeprefix(f"{path}: ").replace(" ", "-")  # line-1
         parts = {"question": row.question, "answer": right, "options": options, "facts": tuple(row.facts)}
         problems.append(_problem(where, id=name, kind=answers, **parts))
     return ProblemSet(tuple(problems))
-
-
-# HiddenBench
 
 
 class _Task(BaseModel):
@@ -137,7 +129,6 @@ def load_hidden_bench(path: Path, agents: int | None) -> ProblemSet:
     problems = []
     for number, task in enumerate(tasks, 1):
         options = tuple(task.possible_answers)
-        _refuse_letters(f"{path}: task {number}: possible_answers", options)  # they are shuffled
         right = read_choice(task.correct_answer, options)
         parts = {"question": task.description, "answer": right, "options": options}
         parts |= {"facts": tuple(task.hidden_information), "shared": tuple(task.shared_information)}
@@ -145,15 +136,6 @@ def load_hidden_bench(path: Path, agents: int | None) -> ProblemSet:
         if agents in (None, len(problem.facts)):
             problems.append(problem)
     return ProblemSet(tuple(problems))
-
-
-def _refuse_letters(where: str, options: Sequence[str], or_else: str = "") -> None:
-    if letter := next((option for option in options if is_letter(option, options)), None):
-        remedy = f"it could be the letter of another choice; give each more words{or_else}"
-        raise UsageError(f"{where}: {letter!r}: {remedy}")
-
-
-# GSM8K
 
 
 _ANNOTATION = re.compile(r"<<[^<>\n]*>>")
@@ -174,9 +156,6 @@ def load_gsm8k(file: Path, split: str) -> ProblemSet:
         right = read_number(stated[1]) if stated else None
         problems.append(_problem(where, id=f"gsm8k-{split}-{number}", kind="number", question=asked, answer=right))
     return ProblemSet(tuple(problems))
-
-
-# DeliData
 
 
 def load_delidata(folder: Path) -> ProblemSet:

@@ -153,10 +153,7 @@ def _value(numeral: re.Match[str]) -> Fraction | None:
     return value if max(abs(value.numerator), value.denominator) < 10**MAX_DIGITS else None
 
 
-# As lm-evaluation-harness reads them
-
-
-Reading = Literal["exact", "strict", "flexible"]
+Reading = Literal["exact", "strict", "flexible"]  # the last two as lm-evaluation-harness reads GSM8K
 
 _MARK = "#### "
 _STRICT = re.compile(r"-?[0-9.,]+")  # after the mark

@@ -93,18 +93,18 @@ class Problem:
 
     def read_policies(self, texts: Sequence[str]) -> tuple[str, ...] | None:
         """Return the offered policies among `texts`, in normal form, sorted, each once; None if there is none."""
-        policies = {normal_policy(text) for text in texts} & self._policies()
+        policies = {normal_policy(text) for text in texts} & _normal(self.options)
         return tuple(sorted(policies)) or None
 
     def unknown(self, texts: Sequence[str]) -> int:
         """Return how many of `texts` are none of the offered policies; every text counts."""
-        offered = self._policies()
+        offered = _normal(self.options)
         return sum(normal_policy(text) not in offered for text in texts)
 
     def wrong(self, rng: "np.random.Generator") -> str:
         """Return a plausible wrong answer: a near miss, what the card rule names, another choice, or any policy."""
         if self.kind == "policies":
-            return _draw(sorted(self._policies()), rng)
+            return _draw(sorted(_normal(self.options)), rng)
         if self.kind == "choice":
             return _draw([letter for letter in letters(self.options) if letter != self.answer], rng)
         if self.kind == "cards":
@@ -124,9 +124,6 @@ class Problem:
             return _JSON.validate_python(value)
         except ValidationError as error:
             raise ValueError(f"no problem: {first_problem(error)}") from None
-
-    def _policies(self) -> set[str]:
-        return _normal(self.options) if self.kind == "policies" else set()
 
     def _other_selections(self) -> list[str]:
         sizes = range(1, len(self.options) + 1)

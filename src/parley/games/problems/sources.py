@@ -16,16 +16,13 @@ from pydantic import Field, model_serializer
 from parley import paths
 from parley.errors import UsageError
 from parley.games.problems import data_sets
-from parley.games.problems.problem import VOWELS, Kind, Problem, letters, question, right_cards
+from parley.games.problems.problem import Kind, Problem, is_letter, letters
 from parley.identity import stream
 from parley.text import one_line
-from parley.text.yamlfile import ByModel, StrictModel, models_of
+from parley.text.yamlfile import ByModel, StrictModel
 
 if TYPE_CHECKING:
     import numpy as np
-
-_CONSONANTS = "BCDFGHJKLMNPQRSTVWXZ"
-_EVEN, _ODD = "2468", "3579"  # no 0 and no 1, which look like letters
 
 
 class _Source(StrictModel):
@@ -96,10 +93,6 @@ class _Source(StrictModel):
         """Return the problem with this id, drawn with `rng`."""
         raise NotImplementedError
 
-    def problems_sha256(self) -> str | None:
-        """Return the SHA-256 of the problems as they are in files; None for generated ones. Raises UsageError."""
-        return None
-
 
 class Arithmetic(_Source):
     """Calculations such as `17 * 4 - 23`, generated; the default, and a control that no model saw in training."""
@@ -143,22 +136,6 @@ class Arithmetic(_Source):
         return Problem(problem_id, "number", f"What is {text}?", str(total + sign * term))
 
 
-class Wason(_Source):
-    """The Wason card problem with generated cards."""
-
-    kind: Literal["wason"] = "wason"
-    version: Literal[1] = Field(default=1, description="Of the generator; other problems have another version.")
-
-    _answers: ClassVar[Kind] = "cards"
-
-    def _made(self, problem_id: str, rng: "np.random.Generator") -> Problem:
-        """Return a problem with one vowel, one consonant, one even and one odd digit, in any order."""
-        kinds = (VOWELS, _CONSONANTS, _EVEN, _ODD)
-        drawn = [kind[int(rng.integers(len(kind)))] for kind in kinds]
-        cards = tuple(drawn[index] for index in rng.permutation(len(drawn)))
-        return Problem(problem_id, "cards", question(cards), right_cards(cards), cards)
-
-
 class _Stored(_Source):
     """Problems that are stored. Identity is what they are, by their SHA-256, not where."""
 
@@ -181,35 +158,27 @@ class _Stored(_Source):
         order = _order(self.order, len(problems))
         return problems[order[seed % (self.first or len(problems))]]
 
-    def problems_sha256(self) -> str:
-        """Return the SHA-256 of the problems; loads them unless the study names them. Raises UsageError."""
-        return self.sha256 or self._loaded().sha256
-
     @model_serializer(mode="plain")
     def _identity(self) -> dict[str, Any]:
-        """Return what can change a result: no path, but what is there."""
+        """Return what can change a result: no path, but what is there, loaded unless the study names it."""
         kept = {name: getattr(self, name) for name in type(self).model_fields if name not in ("path", "sha256")}
-        return {**kept, "sha256": self.problems_sha256()}
+        return {**kept, "sha256": self.sha256 or self._loaded().sha256}
 
     def _loaded(self) -> data_sets.ProblemSet:
         """Return the problems of the files, loaded once; raises UsageError."""
         raise NotImplementedError
 
     def _stored(self) -> Sequence[Problem]:
-        loaded = self._loaded()
+        loaded, where = self._loaded(), getattr(self, "path", None) or self.kind
         if self.sha256 not in (None, loaded.sha256):
             raise UsageError(
-                f"{self._place}: not the problems that the study names (their SHA-256 is {loaded.sha256[:12]}..., not "
-                f"{str(self.sha256)[:12]}...); get those, or change sha256"
+                f"{where}: not the problems that the study names (their SHA-256 is {loaded.sha256}); get those, or "
+                "change sha256"
             )
         if len(loaded.problems) < (self.first or 1):
             remedy = f"lower first ({self.first:,})" if loaded.problems else "add some, or take others of the file"
-            raise UsageError(f"{self._place}: {len(loaded.problems):,} problems; {remedy}")
+            raise UsageError(f"{where}: {len(loaded.problems):,} problems; {remedy}")
         return loaded.problems
-
-    @property
-    def _place(self) -> str:
-        return self.kind
 
 
 class _Files(_Stored):
@@ -230,10 +199,6 @@ class _Files(_Stored):
         if self.sha256 is None or (self.path is not None and os.path.exists(self._at())):
             super().check()
 
-    @property
-    def _place(self) -> str:
-        return self.path or self.kind
-
     def _at(self) -> Path:
         """Return where the files are; raises UsageError if there are none, as in a source read from a record."""
         if self.path is None:
@@ -243,7 +208,8 @@ class _Files(_Stored):
     def _file(self) -> Path:
         if not os.path.exists(path := self._at()):
             raise UsageError(
-                f"{one_line(self._place, 300)}: no such file or folder; relative paths start at the folder of results/"
+                f"{one_line(str(self.path), 300)}: no such file or folder; relative paths start at the folder of "
+                "results/"
             )
         return path
 
@@ -287,9 +253,10 @@ class _Choices(_Stored):
         return any(problem.facts for problem in self._stored())
 
     def problem(self, seed: int) -> Problem:
-        """Return problem number `seed` of the order, its choices shuffled by the seed."""
+        """Return problem number `seed` of the order, its choices shuffled by the seed unless they could be letters."""
         problem = super().problem(seed)
-        if problem.kind != "choice" or not self.shuffle:
+        fixed = any(is_letter(option, problem.options) for option in problem.options)  # `B` as A would be two answers
+        if problem.kind != "choice" or not self.shuffle or fixed:
             return problem
         at = [int(place) for place in stream("choices", self.order, seed).permutation(len(problem.options))]
         right = at.index(letters(problem.options).index(str(problem.answer)))
@@ -312,10 +279,10 @@ class JsonLines(_Choices, _Files):
 
     @property
     def _name(self) -> str:
-        return f"{self.kind}-{self.problems_sha256()[:6]}" + self._changed(["shuffle"])
+        return f"{self.kind}-{(self.sha256 or self._loaded().sha256)[:6]}" + self._changed(["shuffle"])
 
     def _loaded(self) -> data_sets.ProblemSet:
-        return _load(data_sets.load_json_lines, self._file(), self.answers, self.shuffle)
+        return _load(data_sets.load_json_lines, self._file(), self.answers)
 
 
 class HiddenProfiles(_Choices):
@@ -341,11 +308,6 @@ class HiddenBench(_Choices, _Files):
     )
 
     _answers: ClassVar[Kind] = "choice"
-
-    @property
-    def has_facts(self) -> bool:
-        """Whether any of the problems has facts: all have, also where the file is missed only when it is played."""
-        return True
 
     def _loaded(self) -> data_sets.ProblemSet:
         return _load(data_sets.load_hidden_bench, self._file(), self.agents)
@@ -379,9 +341,6 @@ def _order(seed: int, size: int) -> tuple[int, ...]:
     return tuple(int(place) for place in stream("problem order", seed).permutation(size))
 
 
-_Kind = Arithmetic | Wason | Gsm8k | Delidata | JsonLines | HiddenProfiles | HiddenBench | Policies
-KINDS = models_of(_Kind)
+_Kind = Arithmetic | Gsm8k | Delidata | JsonLines | HiddenProfiles | HiddenBench | Policies
 # Alone stand those that need no path.
-ProblemSource = Annotated[
-    _Kind, ByModel("problems", alone=Literal["arithmetic", "wason", "hidden_profiles", "policies"])
-]
+ProblemSource = Annotated[_Kind, ByModel("problems", alone=Literal["arithmetic", "hidden_profiles", "policies"])]

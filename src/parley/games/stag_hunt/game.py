@@ -67,23 +67,21 @@ class StagHuntGame(Game[StagHuntParameters]):
     prompts = texts.StagHuntPrompts()
     evidence = StagHuntEvidence()
 
-    @property
-    def _hides_to_act(self) -> bool:
-        """Whether words are hidden from those who act, and shown to those who speak."""
-        return self.parameters.hides == "words_when_acting"
-
-    @property
-    def _published(self) -> bool:
-        return self.parameters.rules == PUBLISHED
-
     def set_up(self) -> None:
         """Seat the players in the order of their neutral names, which says nothing about roles."""
+        self._published = self.parameters.rules == PUBLISHED
+        # Whether words are hidden from those who act, and shown to those who speak.
+        self._hides_to_act = self.parameters.hides == "words_when_acting"
         self._players = {seat.name: seat for seat in sorted(self.seats, key=lambda seat: by_number(seat.name))}
         self._links = Links(list(self._players), self.network)
         self.honest = [name for name, seat in self._players.items() if seat.role == HONEST]
         self._known = {name: self._known_to(name) for name in self._players}
         # By the published rules, what prompts call those whom a player knows, and the hub of a star.
-        self._called = {name: texts.shown_as(of, name) if self._published else {} for name, of in self._known.items()}
+        self._called = {
+            me: {label: texts.agent_name(me) if label == YOU else label for label in of.values()}
+            for me, of in self._known.items()
+            if self._published
+        }
         hubs = (name for name in self._players if len(self._links.neighbors(name)) == len(self._players) - 1)
         self._hub = next(hubs, "") if isinstance(self.parameters.topology, Star) else ""
         self._needed = self.parameters.hunters_needed(len(self.seats))
@@ -161,8 +159,6 @@ class StagHuntGame(Game[StagHuntParameters]):
         kinds = [group.policy.kind for group in groups if group.role == BYZANTINE and group.count]
         return sorted({"asks a model" if kind.asks_model else kind.beyond for kind in kinds} - {""})
 
-    # What a player is asked, and what it sees
-
     def _watched(self, name: str) -> Sequence[str]:
         """Return whose actions a player sees besides its own: its neighbors, then others whom it sees act."""
         neighbors = self._links.neighbors(name)
@@ -205,10 +201,11 @@ class StagHuntGame(Game[StagHuntParameters]):
             published=nested,
         )
         past = texts.history_text(number, [told for _, told in history])
-        said = texts.words_text(shown, self._called[name])
+        said = texts.words_text(shown, self._called.get(name, {}))
         if self._published:
-            places = texts.published_places(name, others, self._hub)
+            places: dict[str, object] = {"player_id": by_number(name)[-1], "neighbors": ", ".join(others)}
             places |= {"round_num": number, "history_str": past, "comm_str": said}
+            places["hub_name"] = texts.agent_name(self._hub) if self._hub else ""
         else:
             places = texts.places(p, len(self._players), others, self._sent_to(name))
             places |= {"history": past, "words": said}
@@ -243,9 +240,7 @@ class StagHuntGame(Game[StagHuntParameters]):
                     actions={known[other]: done["actions"][other] for other in known},
                     points=points.get(YOU),
                 )
-                self._history[name][phase].append((seen, texts.round_text(seen, points, self._called[name])))
-
-    # What a round comes to
+                self._history[name][phase].append((seen, texts.round_text(seen, points, self._called.get(name, {}))))
 
     def _close(
         self,
@@ -283,8 +278,6 @@ class StagHuntGame(Game[StagHuntParameters]):
             done["neighbors"] = links["neighbors"]
         self.rounds.append(done)
         self._remember(done)
-
-    # How it ended
 
     def _outcome(self) -> Outcome:
         honest, rounds, count = self.honest, self.rounds, counted(self.rounds)

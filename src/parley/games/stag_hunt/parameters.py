@@ -167,23 +167,18 @@ def _word(value: str) -> str:
     return word
 
 
-def _words(values: Any) -> Any:
-    """Return the words in the form in which they are compared, each once, so that the same list is the same value."""
-    if not isinstance(values, list | tuple) or not all(isinstance(value, str) for value in values):
-        raise ValueError("must be a list of words")
-    # As they are compared they are spoken too, so that form must be a word as well.
-    words = tuple(dict.fromkeys(_word(_word(value).casefold()) for value in values))
-    if HARE_WORD in words:
-        raise ValueError(f"{HARE_WORD} announces the hare (policy always_hare), and promises no stag; remove it")
-    return words
-
-
 Word = Annotated[str, AfterValidator(_word)]
-_Words = Annotated[
-    tuple[str, ...],
-    BeforeValidator(_words, json_schema_input_type=list[str]),
-    Field(strict=False, min_length=1, max_length=200),
-]
+
+
+def _compared(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words in the form in which they are compared, and spoken, so that the same list is the same value."""
+    folded = tuple(dict.fromkeys(_word(word.casefold()) for word in words))
+    if HARE_WORD in folded:
+        raise ValueError(f"{HARE_WORD} announces the hare (policy always_hare), and promises no stag; remove it")
+    return folded
+
+
+_Words = Annotated[tuple[Word, ...], Field(strict=False, min_length=1, max_length=200), AfterValidator(_compared)]
 _Points = Annotated[int, Field(ge=0, le=1_000_000)]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from parley.games.parameters import BYZANTINE, ROLES
 from parley.games.prompts import Phase, Prompts, fill, for_roles
-from parley.games.stag_hunt.parameters import ALL, HARE, PUBLISHED, STAG, YOU, Action, SeenRound, StagHuntParameters
+from parley.games.stag_hunt.parameters import ALL, HARE, PUBLISHED, STAG, Action, SeenRound, StagHuntParameters
 from parley.policies import Ask
 from parley.text import by_number
 
@@ -19,22 +19,6 @@ PLAIN = "plain"
 
 AIM = f"{BYZANTINE}_aim"
 ACTION_TEXTS: Mapping[Action | None, str] = {STAG: STAG, HARE: HARE, None: "(no action)"}
-
-
-def _phases(p: StagHuntParameters) -> list[Phase]:
-    pieces = (
-        f"{BYZANTINE}_{AIM}",
-        "players_told" if p.count_told else "players_untold",
-        "payoffs_all" if p.needed == ALL else "payoffs_some",
-        *(["talk"] if p.cheap_talk else []),
-        *(["visibility", "seen_some", "seen_nobody"] if p.links_told else []),
-    )
-    act = "act_after_words_user" if p.cheap_talk else "act_user"
-    users = {"signal": "signal_user", "act": act} if p.cheap_talk else {"act": act}
-    return [
-        Phase(phase, system="system", user=user, pieces=pieces, reply=f"stag_hunt_{phase}")
-        for phase, user in users.items()
-    ]
 
 
 def places(p: StagHuntParameters, players: int, others: Sequence[str], texts: Mapping[str, str]) -> dict[str, object]:
@@ -94,6 +78,7 @@ def word_text(word: str | None) -> str:
 _PIECES = {path.stem: path for path in sorted(FOLDER.glob("*.txt"))} | {
     f"{PUBLISHED}_{path.stem}": path for path in sorted((FOLDER / PUBLISHED).glob("*.txt"))
 }
+_SECTIONS = {"signal": "a1_communication", "act": "a2_action"}  # of the appendix
 _VARIANTS = {PLAIN: for_roles(_PIECES)}
 
 
@@ -101,13 +86,27 @@ class StagHuntPrompts(Prompts[StagHuntParameters]):
     """One variant, whose pieces depend on the parameters."""
 
     variants = _VARIANTS
-    parts: Mapping[str, str] = {
-        f"{role}_{PUBLISHED}_{stem}": "user" for role in ROLES for stem in ("a1_communication", "a2_action")
-    }
+    parts: Mapping[str, str] = {f"{role}_{PUBLISHED}_{stem}": "user" for role in ROLES for stem in _SECTIONS.values()}
 
     def asked(self, parameters: StagHuntParameters) -> Sequence[Phase]:
         """Return the phases: words, where there is cheap talk, and actions."""
-        return (_published_phases if parameters.rules == PUBLISHED else _phases)(parameters)
+        p, pieces = parameters, [f"{BYZANTINE}_{AIM}"]
+        users = {"signal": "signal_user", "act": "act_after_words_user"} if p.cheap_talk else {"act": "act_user"}
+        if p.rules == PUBLISHED:  # whose prompts ask for the form of a reply themselves
+            users = {phase: f"{PUBLISHED}_{_SECTIONS[phase]}" for phase in users}
+            stems = [f"own_again_{phase}" for phase in users]
+            stems += ["a3_broadcast", "a3_ring", "a3_star_hub", "a3_star_spoke", "own_nobody"] if p.links_told else []
+            pieces += [f"{PUBLISHED}_{stem}" for stem in stems]
+            pieces += [name for name in ("nudge", "payoff_note") if getattr(p, name)]
+        else:
+            pieces += ["players_told" if p.count_told else "players_untold"]
+            pieces += ["payoffs_all" if p.needed == ALL else "payoffs_some", *(["talk"] if p.cheap_talk else [])]
+            pieces += ["visibility", "seen_some", "seen_nobody"] if p.links_told else []
+        system, reply = (f"{PUBLISHED}_a_system", "") if p.rules == PUBLISHED else ("system", "stag_hunt_{}")
+        return [
+            Phase(phase, system=system, user=user, pieces=tuple(pieces), reply=reply.format(phase))
+            for phase, user in users.items()
+        ]
 
 
 # The prompts of the published stag hunt, word for word (appendix A), and what stands for what they print
@@ -155,18 +154,6 @@ def agent_name(name: str) -> str:
     return f"Agent_{by_number(name)[-1]}"
 
 
-def _published_phases(p: StagHuntParameters) -> list[Phase]:  # the prompts themselves ask for the form of a reply
-    users = {"signal": "a1_communication", "act": "a2_action"} if p.cheap_talk else {"act": "a2_action"}
-    stems = [f"own_again_{phase}" for phase in users]
-    stems += ["a3_broadcast", "a3_ring", "a3_star_hub", "a3_star_spoke", "own_nobody"] if p.links_told else []
-    pieces = [f"{BYZANTINE}_{AIM}", *(f"{PUBLISHED}_{stem}" for stem in stems)]
-    pieces += [name for name in ("nudge", "payoff_note") if getattr(p, name)]
-    return [
-        Phase(phase, system=f"{PUBLISHED}_a_system", user=f"{PUBLISHED}_{user}", pieces=tuple(pieces))
-        for phase, user in users.items()
-    ]
-
-
 def published_user(
     text: str,
     phase: str,
@@ -202,23 +189,9 @@ def published_user(
     return text
 
 
-def published_places(name: str, others: Sequence[str], hub: str) -> dict[str, object]:
-    """Return what stands for the player of this name, who sees these `others`; `hub` is "" where there is no star."""
-    return {
-        "player_id": by_number(name)[-1],
-        "neighbors": ", ".join(others),
-        "hub_name": agent_name(hub) if hub else "",
-    }
-
-
 def asked_again(ask: Ask, texts: Mapping[str, str]) -> Ask:
     """Return the repeated question for a reply that could not be used, with a reminder of its form (A.7)."""
     return replace(ask, phase=ask.phase + AGAIN, user=f"{ask.user}\n\n{texts[f'{PUBLISHED}_own_again_{ask.phase}']}")
-
-
-def shown_as(labels: Mapping[str, str], me: str) -> Mapping[str, str]:
-    """Return how prompts call those whom the view calls by `labels`: the player `me` itself by its own name."""
-    return {label: agent_name(me) if label == YOU else label for label in labels.values()}
 
 
 def visibility(me: str, players: int, heard: int, hub: str) -> str:

@@ -176,9 +176,6 @@ def _mean(values: Sequence[_Values], name: str) -> float:
     return float(np.mean(known)) if known else np.nan
 
 
-# What agents that met an adversary do, by who plays them
-
-
 class AgentBehavior(NamedTuple):
     """What an agent did that was betrayed: behaviors, payoff per round, and what a hare, which is sure, pays more."""
 
@@ -232,9 +229,6 @@ def _behavior(behavior: str, games: Sequence[Sequence[AgentBehavior]]) -> dict[s
         paid = mean_interval([fmean(getattr(each, what) for each in some) for some in shown])
         cells |= {what: paid.mean, f"{what}_low": paid.low, f"{what}_high": paid.high}
     return cells
-
-
-# Whether they do what they said
 
 
 class HuntDeeds(Deeds):

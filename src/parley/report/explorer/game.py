@@ -6,7 +6,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import BaseModel
@@ -22,8 +22,7 @@ from parley.play.parquet import values
 from parley.play.record import Summary, read_attempts, read_record, read_trace
 from parley.play.record_content import IMPOSSIBLE
 from parley.play.record_store import impossible_outcome_text, require_own
-from parley.play.replay import RecordedReply, replay_replies
-from parley.play.runner import Exchange
+from parley.play.replay import replay_replies
 from parley.policies import SILENCED
 from parley.policies.reply_text import FreeText
 from parley.report.explorer.selection import Part, ShownFile
@@ -77,27 +76,21 @@ def models_of(simulation: Simulation) -> frozenset[str]:
     return frozenset(name for name, player in simulation.players.items() if player.entry is not None)
 
 
-def _degenerate(exchange: Exchange) -> str:
-    """Return in words how a reply says nothing, as `parley.play.degenerate` tells it; "" where it says something."""
-    ask, entry = exchange.ask, exchange.entry
-    kind = degenerate_class(ask, entry.text, entry.finish_reason, exchange.reply.value)
-    return MEANINGS[kind] if kind else ""
-
-
 def _read_again(simulation: Simulation, attempts: Sequence[Attempt]) -> None:
     """Add what replies were taken for, and which are degenerate, by playing the game again with them, if it can be."""
-    replies = [RecordedReply(attempt.entry, attempt.system, attempt.user) for attempt in attempts]
     try:
-        play, _ = replay_replies(simulation.id, simulation.game(), replies)
+        play, _ = replay_replies(simulation.id, simulation.game(), (attempt.entry for attempt in attempts))
     except (ParleyError, LookupError, TypeError, ValueError, AttributeError):
         return  # of another version, perhaps: what was recorded stands there all the same
     asked = models_of(simulation)
     exchanges = {x.entry.key: x for x in play.exchanges}
     for attempt in attempts:
-        exchange = exchanges.get(attempt.entry.key)
+        entry, exchange = attempt.entry, exchanges.get(attempt.entry.key)
         if exchange is not None and exchange.reply.failure == attempt.failure:
             attempt.parsed = attempt.parsed or _plain(exchange.reply.value)
-            attempt.degenerate = _degenerate(exchange) if attempt.entry.agent in asked else ""
+            ask = replace(exchange.ask, system=attempt.system, user=attempt.user)
+            kind = degenerate_class(ask, entry.text, entry.finish_reason, exchange.reply.value)
+            attempt.degenerate = MEANINGS[kind] if kind and entry.agent in asked else ""
 
 
 def _plain(value: BaseModel | None) -> Any:

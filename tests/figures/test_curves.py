@@ -9,15 +9,13 @@ from matplotlib.figure import Figure
 
 from parley.figures.common import axis_of_lines
 from parley.figures.curves import curves
-from parley.figures.style import Look, own_style
+from parley.figures.style import own_style
 from parley.study import Study
 from support.figures import (
     MeasuredEvidence,
     data,
     measured,
-    pages_of,
     panels_of,
-    played,
     study_of,
     text_of,
     ticks,
@@ -27,44 +25,6 @@ pytestmark = pytest.mark.promise("Curves by round pool no conditions.")
 
 BY_ROUND = MeasuredEvidence.figures[0]
 AXES = ["model", "n", "b", "prompt"]
-LATE = {"name": "betray", "from_round": 3}
-HUNTERS: dict[str, Any] = {
-    **{"model": "grim_trigger", "n": 4, "b": [0, 1], "byzantine": ["betray", LATE], "prompt": "plain"},
-    "vary": {"cheap_talk": [True, False]},
-}
-HUNT: dict[str, Any] = {"game": "stag_hunt", "seeds": 2, "parameters": {"rounds": 5}}
-ALL = [1.0] * 5
-BETRAYED = [1.0, 0.0, 0.0, 0.0, 0.0]  # grim triggers after a betrayal in round 1
-LATER = [1.0, 1.0, 1.0, 0.0, 0.0]
-
-
-# Which conditions stand in one panel
-
-
-def lines_of(figure: list[Figure]) -> dict[str, list[list[float]]]:
-    """Return the means by round of each line of each panel, by its heading."""
-    return {" ".join(ax.get_title().split()): [means for _, means in data(ax) if means] for ax in panels_of(figure)}
-
-
-def legend_of(figure: list[Figure]) -> list[str]:
-    return [text.get_text() for legend in figure[0].legends for text in legend.get_texts()]
-
-
-@pytest.mark.slow
-def test_undisturbed_games_stand_in_the_panel_of_every_adversary() -> None:
-    hunters = played(study_of(HUNTERS, HUNTERS | {"model": "follow_words", "vary": {"cheap_talk": [True]}}, **HUNT))
-    figure = pages_of(hunters, "cooperation_by_round", Look("page"), x="b", of=("cooperation",))
-    first, late = "byzantine=betray, cheap_talk=", "byzantine=betray-from_round-3, cheap_talk="
-    assert lines_of(figure) == {
-        f"grim_trigger, {first}true": [ALL, BETRAYED],
-        f"grim_trigger, {late}true": [ALL, LATER],
-        f"grim_trigger, {first}false": [ALL, BETRAYED],
-        f"grim_trigger, {late}false": [ALL, LATER],
-        f"follow_words, {first}true": [ALL, ALL],
-        f"follow_words, {late}true": [ALL, ALL],
-    }
-    assert legend_of(figure) == ["b=0", "b=1"]
-    assert "2 sims in each mean" in text_of(figure)  # none is pooled: a point is of one condition
 
 
 def test_lines_are_the_axis_that_the_figure_names_else_the_model_else_the_fullest() -> None:

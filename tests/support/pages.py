@@ -131,7 +131,6 @@ def study_index(seeds: int, **changes: Any) -> dict[str, Any]:
         "outcomes": [dict(outcome) for outcome in OUTCOMES],
         "conditions": [
             {
-                "id": f"{place:04d}",
                 "label": f"liars={liars}",
                 "axes": {"liars": liars, "prompt": "plain"},
                 "parts": [f"data/{place:04d}.js"],

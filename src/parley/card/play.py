@@ -88,22 +88,17 @@ def _grids(content: dict[str, Any], study: str, name: str, is_model: bool, quick
 
 
 def estimate_line(studies: Sequence[Study], name: str) -> str:
-    """Return how many games a card takes, and how long."""
-    cost, timed, games = Cost(), Cost(), 0
+    """Return how many games a card takes, and how many tokens; what that costs and how long, where it is known."""
+    cost, games = Cost(), 0
     for study in studies:
         conditions = [each for each in study.conditions if name in each.models]
         games += sum(len(each.seeds) for each in conditions)
-        takes = total_cost(conditions, Costs(played(study)))[0]
-        cost += takes
-        timed += takes if takes.hours > 0 else Cost()
+        cost += total_cost(conditions, Costs(played(study)))[0]
     if not games:
         return f"{name}: scripted players, a minute or two"
     money = f", {cost.money:.2f} by its price" if cost.money > 0 else ""
-    quick, slow = (f"{duration(cost.tokens / pace)} at {pace:,}" for pace in (1_000, 150))
-    time = f"{quick} tokens a second, in and out, {slow} (on two cores 0.1 and 1.5 billion parameters)"
-    if timed.hours:
-        time = f"{duration(3600 * timed.hours / timed.tokens * cost.tokens)} at the pace of its records"
-    return f"{name}: {games:,} games, some {cost.tokens / 1e6:.1f} million tokens{money}; {time}"
+    time = f"; {duration(3600 * cost.hours)} or more at the pace of its records" if cost.hours > 0 else ""
+    return f"{name}: {games:,} games, some {cost.tokens / 1e6:.1f} million tokens{money}{time}"
 
 
 def play(files: Sequence[Path], options: Sequence[str]) -> None:

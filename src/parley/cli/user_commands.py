@@ -192,8 +192,7 @@ def show(record: Path, replies: bool) -> None:
 def view(study: str, most: int | None, models: Path | None, plan: str | None, processes: int) -> None:
     """Write pages in which each simulation of a study can be read: who was asked what, and what came back.
 
-    They open in a browser from their folder, and need nothing else: no server, no network. Data files whose records
-    did not change are left as they are.
+    They open in a browser from their folder, and need nothing else: no server, no network.
 
     \b
     Examples:  parley view demo

@@ -12,7 +12,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from parley.analysis.pairs import beside_undisturbed
 from parley.figures import common
 from parley.figures.page import empty
 from parley.figures.style import HEIGHT, line_handle, line_style
@@ -37,7 +36,9 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
         return empty(study, spec, " ".join(["Nothing to draw.", *notes]))
     axes = study.axes
     common.not_shown(len(study.conditions), len(table[axes].drop_duplicates()), notes)
-    table, axes = _side_by_side(study, spec.x, table, axes, notes)
+    if spec.x in axes:
+        others = [axis for axis in axes if axis != spec.x]
+        table, axes = common.compared(table, others, spec.x, notes), [spec.x, *others]
     varying = common.varied(table, axes, notes)
     lines_by = common.axis_of_lines(table, varying, spec.x if spec.x in varying else "model")
     if spec.x in varying and lines_by != spec.x:
@@ -81,20 +82,6 @@ def _of_whom(carried: Sequence[str], labels: Sequence[str]) -> str:
     if len(carried) == len(labels):
         return f"{finished}."
     return f"{finished} of {', '.join(carried)}. Only games that still play count for all others."
-
-
-def _side_by_side(
-    study: Study, x: str, table: pd.DataFrame, axes: list[str], notes: list[str]
-) -> tuple[pd.DataFrame, list[str]]:
-    """Return the conditions to compare along `x`, all if it does not vary, and the axes that tell them apart."""
-    if x not in axes or table[x].nunique() < 2:
-        return table, axes
-    others = [axis for axis in axes if axis != x]
-    if x == "b" and "n" in others:
-        table, others = beside_undisturbed(table, others, study.game.roles[0], notes)
-    if others and table.groupby(others, sort=False)[x].nunique().max() < 2:
-        notes.append(f"Nothing to compare: no two conditions differ in {x} alone.")
-    return common.compared(table, others, x, notes), [x, *others]
 
 
 def _panel(ax: Axes, lines: Sequence[tuple[int, pd.DataFrame]], extent: tuple[int, int], link: common.Linker) -> None:

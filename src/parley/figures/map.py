@@ -4,7 +4,7 @@ A row holds conditions that differ along x alone. A cell has the number and its 
 color is never all there is to read; where no condition was run it stays empty.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import ceil
@@ -35,56 +35,52 @@ _COLORS = "cividis"  # as good for color-blind readers, and in gray
 _Row = tuple[Any, ...]  # the values of the axes that tell rows apart
 
 
+def near(rate: float) -> str:
+    """Return a limit of a rate in percent; with a decimal near 0% and 100%, which few intervals reach."""
+    is_near = 0.0005 <= rate < 0.0095 or 0.9905 < rate < 0.9995
+    return f"{100 * rate:.1f}" if is_near else f"{100 * rate:.0f}"
+
+
 @dataclass(frozen=True)
 class _Content:
     """What cells show: its name, columns of the number and its limits, texts of both, the ends of the scale."""
 
     what: str
     columns: tuple[str, str, str]
-    number: Callable[[float], str]
-    limit: Callable[[float], str]
-    ends: tuple[float, float]
+    number: Callable[[float], str] = "{:.0%}".format
+    limit: Callable[[float], str] = near
+    ends: tuple[float, float] = (0.0, 1.0)
 
 
 def maps(study: Study, spec: FigureSpec, table: pd.DataFrame, players: pd.DataFrame | None = None) -> list[Figure]:
-    """Draw the mean of the quantity in `spec.of`, also of `players`, or else the rate of the first outcome."""
-    if spec.of:
-        return quantity_map(study, spec, table if players is None else by_player(study, table, players))
-    return rate_map(study, spec, table)
+    """Draw the rate of the first outcome in cells: a column per value of `spec.x`, a row per all other axes.
 
-
-def rate_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
-    """Draw the rate of the first outcome in cells: a column per value of `spec.x`, a row per all other axes."""
+    With `players` it is the mean of the one share in `spec.of`, by who plays.
+    """
+    if players is not None:
+        return share_map(study, spec, by_player(study, table, players))
     outcome = study.game.outcomes[0]
     table = table[table[f"{outcome.name}_rate"].notna()]  # a cell where it cannot be stays empty
     columns = (f"{outcome.name}_rate", f"{outcome.name}_low", f"{outcome.name}_high")
     what = f"Rate of “{outcome.label}” by {spec.x}, with its {common.WILSON}"
-    return _map(study, spec, table, _Content(what, columns, "{:.0%}".format, near, (0.0, 1.0)))
+    return _map(study, spec, table, _Content(what, columns))
 
 
-def quantity_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
-    """Draw the mean of the one quantity in `spec.of`, of the table `quantities`; a share is written as a rate."""
+def share_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
+    """Draw the mean of the one share in `spec.of`, of a table `quantities` with a column `player`."""
     [name] = spec.of
     run = table[table["quantity"] == name]
-    table = run[run["simulations"] > 0]
+    table = run[run["simulations"] > 0].sort_values("player", kind="stable")
     notes: list[str] = []
-    if "player" in table:
-        table = table.sort_values("player", kind="stable")
-        each = table.drop_duplicates([axis for axis in _axes(study, table) if axis != "model"])
-        if len(each) < len(table):
-            notes.append("Where several populations play alike, the first of the study is shown.")
-        table = each
-    common.not_shown(len(run), len(table), notes)
+    each = table.drop_duplicates([axis for axis in _axes(study, table) if axis != "model"])
+    if len(each) < len(table):
+        notes.append("Where several populations play alike, the first of the study is shown.")
+    common.not_shown(len(run), len(each), notes)
     [quantity] = [quantity for quantity in study.game.evidence.quantities if quantity.name == name]
-    if table.empty:
+    if table.empty or not quantity.share:
         return empty(study, spec, f"Nothing to draw. No simulation has: {quantity.label}.")
-    unit = f" ({quantity.unit})" if quantity.unit else ""
-    interval = common.WILSON if quantity.bounded else f"{common.T_INTERVAL}; a single simulation has none"
-    what, columns = f"Mean {quantity.label}{unit} by {spec.x}, with its {interval}", ("mean", "low", "high")
-    if quantity.share:
-        return _map(study, spec, table, _Content(what, columns, "{:.0%}".format, near, (0.0, 1.0)), notes)
-    ends = (float(table["mean"].min()), float(table["mean"].max()))
-    return _map(study, spec, table, _Content(what, columns, "{:.3g}".format, "{:.3g}".format, ends), notes)
+    what = f"Mean {quantity.label} by {spec.x}, with its {common.WILSON}"
+    return _map(study, spec, each, _Content(what, ("mean", "low", "high")), notes)
 
 
 def influence_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
@@ -100,12 +96,7 @@ def influence_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[F
     what = f"By how much less often games end as recorded, in percentage points with the {CONFIDENCE:.0%} interval"
     # No influence has the same color in every figure.
     content = _Content(what, ("mean", "low", "high"), _points, _points, (-1.0, 1.0))
-    games = table.drop_duplicates("parent")["no_return"]
-    most = games.dropna().sort_values()[len(games) // 2 :]  # the first of these rounds has passed in more than half
-    if most.empty:
-        return _map(study, spec, influences, content)
-    note = f"Line: the point of no return of more than half of the {len(games)} recorded games."
-    return _map(study, spec, influences, content, [note], begin=int(most.iloc[0]))
+    return _map(study, spec, influences, content)
 
 
 def _points(share: float) -> str:
@@ -124,37 +115,9 @@ def _axes(study: Study, table: pd.DataFrame) -> list[str]:
     return ["player" if axis == "model" and "player" in table else axis for axis in study.axes]
 
 
-@dataclass(frozen=True)
-class _Grid:
-    """The texts of rows and columns, and how large a cell is in inches as far as these leave room."""
-
-    names: Mapping[_Row, str]
-    columns: Sequence[str]
-    width: float
-    height: float
-
-    @classmethod
-    def of(cls, rows: Iterable[_Row], varying: Sequence[str], xs: Sequence[Any]) -> "_Grid":
-        """Return that of rows, which `varying` axes tell apart, and values along x."""
-        beside, plain = look().inches - _CELL[0] * len(xs) - 0.2, ("model", "player", BYZANTINE_AXIS)
-        names = {key: wrapped(words(varying, key, plain), max(1.4, min(4.0, beside))) for key in rows}
-        longest = max(len(line) for name in names.values() for line in name.split("\n"))
-        width = (look().inches - (0.3 + 0.062 * longest) - 0.1) / len(xs)
-        columns = [wrapped(str(value), max(_CELL[0], (room() - 2) / len(xs)) - 0.05) for value in xs]
-        lines = max(name.count("\n") + 1 for name in names.values())
-        height = max(_CELL[1] + 0.1 * (width < _WHOLE), 0.13 * lines + 0.05)
-        return cls(names, columns, width, height)
-
-
 def _map(
-    study: Study,
-    spec: FigureSpec,
-    table: pd.DataFrame,
-    content: _Content,
-    more: Sequence[str] = (),
-    begin: int | None = None,
+    study: Study, spec: FigureSpec, table: pd.DataFrame, content: _Content, more: Sequence[str] = ()
 ) -> list[Figure]:
-    """Draw a map; before the first column of the round `begin`, if there is one, a line."""
     others = [axis for axis in _axes(study, table) if axis != spec.x]
     sizes, alone = list[str](), list[str]()
     if spec.x == "b":
@@ -172,8 +135,14 @@ def _map(
         notes.append(f"In all rows: {words(fixed, [table[axis].iloc[0] for axis in fixed])}.")
     notes += alone
     xs, label, link = common.values_along(table[spec.x]), axis_label(study, spec.x), common.linker(study)
-    grid = _Grid.of(rows, varying, xs)
-    if grid.width < _LEAST:
+    beside, plain = look().inches - _CELL[0] * len(xs) - 0.2, ("model", "player", BYZANTINE_AXIS)
+    names = {key: wrapped(words(varying, key, plain), max(1.4, min(4.0, beside))) for key in rows}
+    columns = [wrapped(str(value), max(_CELL[0], (room() - 2) / len(xs)) - 0.05) for value in xs]
+    longest = max(len(line) for name in names.values() for line in name.split("\n"))
+    width = (look().inches - (0.3 + 0.062 * longest) - 0.1) / len(xs)
+    lines = max(name.count("\n") + 1 for name in names.values())
+    height = max(_CELL[1] + 0.1 * (width < _WHOLE), 0.13 * lines + 0.05)
+    if width < _LEAST:
         least, most = map(content.number, content.ends)
         notes.append(f"Colors from {least} (dark) to {most} (light); the tables have the numbers.")
     if varying:
@@ -182,15 +151,13 @@ def _map(
     def draw(ax: Axes, part: Sequence[_Row]) -> None:
         for y, key in enumerate(part):
             for value, condition in rows[key].items():
-                _cell(ax, xs.index(value), y, condition, content, grid.width, link(condition))
-        _frame(ax, grid.columns, [grid.names[key] for key in part], label, every=ceil(_LEAST / grid.width))
-        for x in [x for x, value in enumerate(xs) if begin is not None and int(str(value).split("-")[0]) >= begin][:1]:
-            ax.axvline(x - 0.5, color="#D55E00", linewidth=2.5)
+                _cell(ax, xs.index(value), y, condition, content, width, link(condition))
+        _frame(ax, columns, [names[key] for key in part], label, every=ceil(_LEAST / width))
 
-    of_page = max(1, int(_ROWS * _CELL[1] / grid.height))
+    of_page = max(1, int(_ROWS * _CELL[1] / height))
     parts = [list(rows)[at : at + of_page] for at in range(0, len(rows), of_page)]
-    panels = [Panel([partial(draw, part=part)], grid.height * len(part)) for part in parts]
-    return pages(study, spec, panels, (_CELL[0] * len(xs), grid.height * len(parts[0])), notes, [], columns=1)
+    panels = [Panel([partial(draw, part=part)], height * len(part)) for part in parts]
+    return pages(study, spec, panels, (_CELL[0] * len(xs), height * len(parts[0])), notes, [], columns=1)
 
 
 def _rows(table: pd.DataFrame, by: Sequence[str], x: str) -> dict[_Row, dict[Any, Any]]:
@@ -228,9 +195,3 @@ def _frame(ax: Axes, columns: Sequence[str], names: Sequence[str], label: str, e
     ax.tick_params(length=0)
     ax.set_facecolor("#F2F2F2")
     ax.spines[:].set_visible(False)
-
-
-def near(rate: float) -> str:
-    """Return a limit of a rate in percent; with a decimal near 0% and 100%, which few intervals reach."""
-    is_near = 0.0005 <= rate < 0.0095 or 0.9905 < rate < 0.9995
-    return f"{100 * rate:.1f}" if is_near else f"{100 * rate:.0f}"

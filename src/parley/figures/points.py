@@ -260,13 +260,10 @@ class Along:
 
     def shown(self, conditions: pd.DataFrame) -> list[Place]:
         """Return the places of one panel: as many as it has room for, those of `conditions` among them."""
-        if self.x is None:
-            return [(None, "")]
-        names = list(self.places)
-        if len(names) <= self.per_panel:
-            return list(self.places.items())
-        start = names.index(next(iter(conditions[self.x]))) // self.per_panel * self.per_panel
-        return [(name, self.places[name]) for name in names[start : start + self.per_panel]]
+        places = list(self.places.items()) or [(None, "")]
+        first = 0 if self.x is None else list(self.places).index(next(iter(conditions[self.x])))
+        start = first // self.per_panel * self.per_panel
+        return places[start : start + self.per_panel]
 
 
 def _places_along(

@@ -135,7 +135,6 @@ class FigureSpec:
     needs: tuple[str, ...] = ()
     of: tuple[str, ...] = ()
     blocks: bool = False
-    by_player: bool = False
     lines: str = ""
 
     @property
@@ -144,7 +143,7 @@ class FigureSpec:
         if self.blocks:
             return ("ledger",)
         if self.kind == "map" and self.of:
-            return ("quantities", "players") if self.by_player else ("quantities",)
+            return ("quantities", "players")
         return KINDS[self.kind].tables
 
 

@@ -38,8 +38,8 @@ KINDS: Mapping[str, FigureKind] = {
         "first outcome, at the bottom.",
         of="outcomes",
     ),
-    # Of the first outcome's rate, or of the mean of the one quantity in `of`: a column per value of x, a row per
-    # combination of the other axes; `by_player`: per player instead of population.
+    # Of the first outcome's rate, or of the mean of the one share in `of`, by who plays: a column per value of x, a
+    # row per combination of the other axes.
     "map": FigureKind(
         "map:maps",
         ("conditions",),

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
 import pandas as pd
@@ -100,6 +100,14 @@ Row = Mapping[Any, Any]
 MAX_AXES = 3  # with a column of their own
 
 
+class HtmlCell(NamedTuple):
+    """What stands in a cell, in small print under it, and behind it as an address."""
+
+    text: Any
+    small: Any
+    link: Any
+
+
 @dataclass(frozen=True)
 class HtmlColumn:
     """A column: its header, and a cell's text, small print and address, each a key of the row or a function of it."""
@@ -110,22 +118,10 @@ class HtmlColumn:
     link: str | None = None
     is_number: bool = True
 
-    def cell(self, row: Row) -> "HtmlCell":
+    def cell(self, row: Row) -> HtmlCell:
         """Return the cell of a row."""
-        text, small, link = (
-            "" if each is None else row[each] if isinstance(each, str) else each(row)
-            for each in (self.text, self.small, self.link)
-        )
-        return HtmlCell(text, small, link)
-
-
-@dataclass(frozen=True)
-class HtmlCell:
-    """What stands in a cell, in small print under it, and behind it as an address."""
-
-    text: Any
-    small: Any
-    link: str
+        parts = (self.text, self.small, self.link)
+        return HtmlCell(*("" if not part else row[part] if isinstance(part, str) else part(row) for part in parts))
 
 
 @dataclass(frozen=True)

@@ -96,16 +96,9 @@ def _players(study: Study) -> str:
     conditions = study.shown.conditions
     labels = dict.fromkeys(f"{g.role} agents: {g.player.label}" for c in conditions for g in c.groups)
     used = models_used(study, {})
-    models = [f"{name} is {_model(study.models[name])}" for name, _ in used]
+    models = [f"{name} is {text}" for name, text in used]
     scripted = "" if used else " All agents were scripted; no language model was asked."
     return f"Played by: {_joined(labels)}.{''.join(f' The model {text}.' for text in models)}{scripted}"
-
-
-def _model(entry: ModelEntry) -> str:
-    """Return what names a model to others; a GGUF file also by where it can be had."""
-    places = entry.source.places if isinstance(entry.source, GgufSource) else ()
-    hub = next((place for place in places if isinstance(place, HubPlace)), None)
-    return f"{f'{hub.file} of {hub.repo} at revision {hub.revision}, ' if hub else ''}{model_text(entry)}"
 
 
 def _prompts(study: Study) -> Iterator[str]:
@@ -139,18 +132,10 @@ def _sampling(study: Study, conditions: pd.DataFrame, simulations: pd.DataFrame)
 def _engines(made_by: MadeBy) -> str:
     made = [each for each, _ in made_by.provenances]
     snakemake = dict.fromkeys(version for each in made if (version := each.get("packages", {}).get("snakemake")))
-    engines = [pair for each in made for pair in each.get("engines", {}).items()]
-    by = " by vLLM" if any("vllm" in engine.get("engine", "") for _, engine in engines) else ""
-    listed = _joined(dict.fromkeys(_engine(name, engine) for name, engine in engines))
-    served = f"Models were served{by}: {listed}. " if engines else ""
+    engines = dict.fromkeys(engine_label(each) for each in made if each.get("engines"))
+    served = f"Models were answered by {_joined(engines)}. " if engines else ""
     run = f"Runs were planned by Snakemake {' and '.join(snakemake)}." if snakemake else ""
     return f"{served}{run}"
-
-
-def _engine(name: str, engine: Mapping[str, Any]) -> str:
-    versions = ", ".join(f"{package} {version}" for package, version in engine.get("versions", {}).items())
-    what = versions or engine.get("engine", "an unknown engine")
-    return f"{name} by {what} on {engine.get('device', 'an unknown device')}"
 
 
 _PAIRED_T = "Means were compared by the paired t test."
@@ -239,10 +224,13 @@ def models_used(study: Study, more: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def model_text(entry: ModelEntry) -> str:
-    """Return what names a model to others: its source, revision and settings, but no path."""
+    """Return what names a model to others: its source, revision and settings, but no path; where a GGUF file is."""
     identity = entry.identity()
     source = identity.pop("source")
-    return _json_text({**source, **{key: value for key, value in identity.items() if value != {}}})
+    text = _json_text({**source, **{key: value for key, value in identity.items() if value != {}}})
+    places = entry.source.places if isinstance(entry.source, GgufSource) else ()
+    hubs = [f"{hub.file} of {hub.repo} at revision {hub.revision}" for hub in places if isinstance(hub, HubPlace)]
+    return ", ".join([*hubs[:1], text])
 
 
 def provenance(made_by: MadeBy) -> list[tuple[str, list[str]]]:

@@ -55,13 +55,10 @@ def achieved_sentences(achievable: pd.DataFrame, study: Study) -> list[str]:
     return [games, *sentences] if sentences else []
 
 
-def talking_sentences(rates: pd.DataFrame, equal_cost: pd.DataFrame, by: Sequence[str]) -> list[str]:
-    """Return whether talking was worth it, from the table `equal_cost` for each condition, else from `decision_rates`.
-
-    [""] where nobody talked.
-    """
+def talking_sentences(equal_cost: pd.DataFrame, by: Sequence[str]) -> list[str]:
+    """Return for each condition whether talking was worth it, from the table `equal_cost`."""
     if equal_cost.empty:
-        return [_before_and_after(rates)]
+        return []
     axes = [axis for axis in by if axis != ARM_AXIS]
     varying = [axis for axis in axes if equal_cost[axis].nunique() > 1]
     groups = [group.to_dict("records") for _, group in equal_cost.groupby(axes, sort=False)]
@@ -122,21 +119,6 @@ def _gain(row: Mapping[Any, Any]) -> str:
     few = f"; in {row['short']:.0%} of the games all of them cost less than talking" if row["short"] > 0 else ""
     gain = interval_text(ends, "+z.0f", scale=100, unit=" points")
     return f"{gain} over {_ARMS[row['arm']]} ({row['cost_ratio']:.0%} of the cost{taken}{few})"
-
-
-def _before_and_after(rates: pd.DataFrame) -> str:
-    """Return whether talking was worth it, from the table `decision_rates`; "" where nobody talked."""
-    rows = rates[(rates["voters"] == "honest") & (rates["rule"] == "plurality") & rates["right"].notna()]
-    after = rows[rows["answers"] == "last"]
-    if after.empty:
-        return ""
-    number = after["simulations"].sum()
-    last = (after["right"] * after["simulations"]).sum() / number
-    first = last - (after["difference"] * after["simulations"]).sum() / number
-    return (
-        f"Of {counted(int(number), 'game')} in which agents may talk, the plurality of honest "
-        f"agents was right in {first:.0%} with their first answers, and in {last:.0%} with their last."
-    )
 
 
 def short(lines: Sequence[str]) -> list[str]:

@@ -50,7 +50,7 @@ def report(study: Study) -> Path:
         played=overview.played_sentences(study, made["simulations"]),
         achieved=overview.achieved_sentences(made["achievable"], study),
         talking=[
-            *filter(None, overview.talking_sentences(made["decision_rates"], made["equal_cost"], by)),
+            *overview.talking_sentences(made["equal_cost"], by),
             *overview.votes_sentences(made["votes"], made["conformity"], by),
         ],
         made_by=lambda stage: f"parley {stage} {paths.study_argument(study.file)}",
@@ -85,7 +85,7 @@ def _tables(study: Study) -> dict[str, pd.DataFrame]:
 
 _SHOWN = (
     *("simulations", "conditions", "rates", "quantities", "questions", "contrasts", "paper", "forks", "reactions"),
-    *("achievable", "regret", "decision_rates", "equal_cost", "votes", "conformity"),
+    *("achievable", "regret", "equal_cost", "votes", "conformity"),
 )
 
 

@@ -1,6 +1,5 @@
 """The tables of the report: which rows and columns each has."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -29,7 +28,6 @@ def all_tables(study: Study, made: Mapping[str, pd.DataFrame]) -> dict[str, Html
     by, game = study.axes, study.game
     return {
         "conditions": condition_table(made["conditions"], study, outcomes_of(made["conditions"], game)),
-        "endings": ending_table(made["simulations"], by),
         "rates": rate_table(made["rates"], by, game),
         "means": mean_table(made["quantities"], by, game),
         "contrasts": contrast_table(made["contrasts"], by, game),
@@ -39,7 +37,7 @@ def all_tables(study: Study, made: Mapping[str, pd.DataFrame]) -> dict[str, Html
     }
 
 
-# Conditions, and how their simulations ended
+# Conditions
 
 
 def condition_table(conditions: pd.DataFrame, study: Study, outcomes: Sequence[OutcomeClass]) -> HtmlTable:
@@ -93,24 +91,6 @@ def _replies(row: Row, number: str, rate: str) -> str:
 
 def _classes(row: Row, columns: Mapping[Any, str]) -> str:
     return ", ".join(f"{name}: {row[of]}" for name, of in columns.items() if not pd.isna(row[of]) and row[of])
-
-
-def ending_table(simulations: pd.DataFrame, by: Sequence[str]) -> HtmlTable:
-    """Return for each condition how many simulations have each diagnosis and each detail; only where there are any."""
-    rows = []
-    for key, group in simulations.groupby(list(by), sort=False):
-        counts = {kind: Counter(group[kind].dropna()) for kind in ("diagnosis", "detail")}
-        if any(counts.values()):
-            texts = {kind: "; ".join(f"{v}: {n}" for v, n in sorted(of.items())) for kind, of in counts.items()}
-            rows.append({**dict(zip(by, key, strict=True)), "simulations": len(group), **texts})
-    return table(
-        "endings",
-        rows,
-        HtmlColumn("simulations", "simulations"),
-        words("diagnosis: why there was no good end", "diagnosis"),
-        words("detail of the outcome", "detail"),
-        by=by,
-    )
 
 
 def rate_table(rates: pd.DataFrame, by: Sequence[str], game: type[Game]) -> HtmlTable:

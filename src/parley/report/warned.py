@@ -27,20 +27,14 @@ _PART = (
     "or stops, because of them finds differences where there are none."
 )
 _MIXED = (
-    "The simulations of a condition should all be answered by the same engine. Here they were not, so a difference "
-    "between engines may pass for one between simulations. Run these again with one engine, or say so wherever the "
-    "numbers are used."
+    "A difference between engines may pass for one between simulations. Run these again with one engine, or say so "
+    "wherever the numbers are used."
 )
-_DAMAGED = (
-    "They are in no number of this page. To have their simulations played again, delete the files and run the study."
-)
-_OTHER_MODEL = (
-    "All simulations of a condition should be answered by one model, the one that was asked for. Here a service named "
-    "another one, or changed it meanwhile."
-)
+_DAMAGED = "They are in no number of this page. To have them played again, delete the files and run the study."
+_OTHER_MODEL = "A service named another model than the one that was asked for, or changed it meanwhile."
 _DEGENERATE = (
-    "The format of the replies, or the sampling, may shape what these models write. Read some of their games (the "
-    "explorer: parley view), see the table of conditions, and compare formats as config/formats.yaml does."
+    "The format of the replies, or the sampling, may shape what these models write. Read some of their games (parley "
+    "view), and compare formats as config/formats.yaml does."
 )
 _NOTES = "Read before you take their results for those of language models in general."
 _FAILED = "Agents without a usable reply are silent, and the game goes on by its rule for silence."
@@ -60,7 +54,7 @@ def warnings(
     if study.shortfall:
         yield "not all is played", _PART.format(study.shortfall), short(_unplayed(study))
     for title, text, lines in (
-        ("conditions that mix engines", _MIXED, list(_mixed(conditions, made["simulations"], by))),
+        ("conditions that mix engines", _MIXED, list(_mixed(made["simulations"], by))),
         ("damaged records are left out", _DAMAGED, short(list(left_out.values()))),
         ("deterministic inference, imports", "What engines and imports said:", engine_warnings(made_by)),
         ("models that answered", _OTHER_MODEL, list(answered_warnings(study, made_by.answered))),
@@ -84,11 +78,11 @@ def _unplayed(study: Study) -> list[str]:
     return [f"nothing yet of {axes_text(each.axes)}" for each in missing]
 
 
-def _mixed(conditions: pd.DataFrame, simulations: pd.DataFrame, by: Sequence[str]) -> Iterator[str]:
+def _mixed(simulations: pd.DataFrame, by: Sequence[str]) -> Iterator[str]:
     """Yield the conditions whose simulations were answered by more than one engine, with how many by each."""
-    for _, row in conditions[conditions["engines"] > 1].iterrows():
-        mine = simulations[(simulations[list(by)] == row[list(by)]).all(axis=1)]
-        yield f"{axes_text(dict(row[list(by)]))}: {'; '.join(counted_values(Counter(mine['engine'])))}"
+    for key, mine in simulations.groupby(list(by), sort=False):
+        if mine["engine"].nunique() > 1:
+            yield f"{axes_text(dict(zip(by, key, strict=True)))}: {'; '.join(counted_values(Counter(mine['engine'])))}"
 
 
 def _failed(conditions: pd.DataFrame, by: Sequence[str]) -> list[str]:

@@ -179,7 +179,7 @@ class Study:
         varying = {axis for axis in self.axes if len({condition.axes[axis] for condition in shown}) > 1}
         if not shown or not varying.issuperset(spec.needs):
             return False
-        return spec.x not in spec.needs or _compare(shown, spec.x, "model" if spec.by_player else "")
+        return spec.x not in spec.needs or _compare(shown, spec.x, "model" if spec.kind == "map" and spec.of else "")
 
     def notes(self) -> dict[str, str]:
         """Return what readers should know of the models that are used, by name."""

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from parley.analysis.summarize import summarize
@@ -45,8 +44,7 @@ def of_two_choices() -> dict[str, Any]:
 
 
 def sentence(study: Study) -> str:
-    tables = [read_table(study.name, name) for name in ("decision_rates", "equal_cost")]
-    [text] = talking_sentences(*tables, study.axes)
+    [text] = talking_sentences(read_table(study.name, "equal_cost"), study.axes)
     return text
 
 
@@ -149,7 +147,7 @@ def test_as_many_answers_as_talking_paid_for(study_factory: StudyFactory) -> Non
     assert (row["right"], row["difference"]) == (0.8, pytest.approx(0.6))
     assert (rows["talk"]["simulations"], rows["talk"]["tokens"], rows["talk"]["unit"]) == (6, 300, "tokens")
     assert rows["first_answers"]["cost_ratio"] == pytest.approx(1 / 3)
-    text = talking_sentences(pd.DataFrame(), table, study.axes)[0]
+    text = talking_sentences(table, study.axes)[0]
     assert "in 20% of the games all of them cost less than talking" in text
     assert "These games cannot tell" in text
     assert "300 tokens and 315 in money a game" in text

@@ -147,4 +147,4 @@ def test_a_reply_is_a_few_words_in_its_cell() -> None:
         attempt("agent_2", text="plain \u202e words"),
     ]
     texts = {agent: reply.text for (agent, _), reply in replies_of(said).items()}
-    assert texts == {"agent_1": "act: value 3, sure True; vote: stop", "agent_2": "act: plain words"}
+    assert texts == {"agent_1": "3, True; stop", "agent_2": "plain words"}

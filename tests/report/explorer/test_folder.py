@@ -7,10 +7,7 @@ from parley.report.explorer import selection
 from parley.report.explorer.selection import select
 from parley.study import Study
 from support.pages import games_of, index_of, small_played, unpacked, written
-from support.records import forge
-from support.studies import StudyFactory, files_in
-
-pytestmark = pytest.mark.promise("Only data files whose records changed are made again.")
+from support.studies import StudyFactory
 
 
 @pytest.fixture
@@ -38,7 +35,7 @@ def test_all_that_was_played_is_shown_a_file_per_condition(unfinished: Study) ->
     shown = select(unfinished, 100)
     assert [part.file for part in shown.parts] == ["data/0001.js", "data/0002.js"]
     assert seeds(unfinished) == [[0, 1, 2], [0, 1]]
-    assert (shown.simulations, shown.unfinished, shown.left_out) == (5, 1, None)
+    assert (shown.unfinished, shown.left_out) == (1, None)
 
 
 def test_what_is_left_out_is_told_with_the_option_that_shows_it(unfinished: Study) -> None:
@@ -76,16 +73,3 @@ def test_the_page_and_its_data_files_hold_every_simulation(study: Study) -> None
         folder / part for each in index_of((folder / "index.html").read_text())["conditions"] for part in each["parts"]
     }
     assert {*(folder / "data").glob("*.js")} == of_view | {folder / "data" / "0007.js"}
-
-
-def test_only_data_files_whose_records_changed_are_made_anew(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = files_in(written(study) / "data")
-    assert files_in(written(study) / "data") == before
-    record = next(study.simulations()).record(study.name)
-    content = {path: path.read_bytes() for path in before}
-    record.touch()
-    assert files_in(written(study) / "data") == before  # what it holds is the same
-    forge(record, rows=lambda rows: rows[0].update(text="other"))
-    after = files_in(written(study) / "data")
-    assert [path.name for path in sorted(before) if after[path] != before[path]] == ["0001.js"]
-    assert [path.name for path in before if path.read_bytes() != content[path]] == ["0001.js"]

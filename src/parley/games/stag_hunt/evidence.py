@@ -159,7 +159,6 @@ FIGURES = (
         x="n",
         needs=("n",),
         of=("hare_for_good",),
-        by_player=True,
     ),
     OUTCOMES_BY_BYZANTINE,
 )

@@ -203,15 +203,12 @@ def replies_of(attempts: Sequence[Attempt]) -> dict[tuple[str, int], Replied]:
     """Return what each agent last replied in each phase of a round, with marks where it was asked again or in vain."""
     last: dict[tuple[str, int], dict[str, Attempt]] = defaultdict(dict)
     for attempt in attempts:
-        entry = attempt.entry
-        last[entry.agent, entry.round][entry.phase] = attempt
-    several = len({attempt.entry.phase for attempt in attempts}) > 1
+        last[attempt.entry.agent, attempt.entry.round][attempt.entry.phase] = attempt
     replies = {}
     for place, phases in last.items():
-        texts = [f"{phase}: {reply_text(one)}" if several else reply_text(one) for phase, one in phases.items()]
         failed = any(attempt.failure not in (None, SILENCED) for attempt in phases.values())
         again = any(attempt.entry.attempt for attempt in phases.values())
-        replies[place] = Replied("; ".join(texts), [FAILED] * failed + [AGAIN] * again)
+        replies[place] = Replied("; ".join(map(reply_text, phases.values())), [FAILED] * failed + [AGAIN] * again)
     return replies
 
 
@@ -219,12 +216,9 @@ def reply_text(attempt: Attempt) -> str:
     """Return a reply as a few words, in one line: free text only where there is nothing shorter."""
     if attempt.failure is not None:
         return SILENCED if attempt.failure == SILENCED else ""
-    if isinstance(attempt.parsed, Mapping):
-        short = {name: value for name, value in attempt.parsed.items() if 0 < len(str(value)) <= _LONGEST}
-        short = {name: value for name, value in short.items() if len(str(value)) <= _WORD} or short
-        words = [str(value) if len(short) == 1 else f"{name} {value}" for name, value in short.items()]
-        return one_line(", ".join(words), _LONGEST)
-    return one_line(attempt.entry.text, _LONGEST)
+    parsed = attempt.parsed.values() if isinstance(attempt.parsed, Mapping) else ()
+    words = [str(value) for value in parsed if 0 < len(str(value)) <= _WORD]
+    return one_line(", ".join(words) or attempt.entry.text, _LONGEST)
 
 
 def _agents(simulation: Simulation, game: Game, timeline: Timeline) -> list[dict[str, Any]]:

@@ -7,7 +7,6 @@ from typing import Any
 from parley import __version__
 from parley.errors import ParleyError
 from parley.games.base import Game
-from parley.play.record import Summary
 from parley.play.record_store import read_own
 from parley.policies.kinds import IMPORTED
 from parley.report.explorer.selection import Part, Selection, ShownFile
@@ -15,8 +14,7 @@ from parley.study.condition import Condition, axes_text
 from parley.study.expand import telling_axes
 from parley.text import one_line
 
-# A line of the index, and what a data file is made anew for.
-Row = dict[str, Any]
+Row = dict[str, Any]  # a line of the index
 
 
 def part_rows(part: Part) -> list[Row]:
@@ -80,7 +78,6 @@ def _condition(parts: Sequence[Part], values: dict[str, list[Any]]) -> dict[str,
     axes = _axes(parts[0].condition)
     varying = {axis: axes[axis] for axis, found in values.items() if len(found) > 1 and axis in axes}
     return {
-        "id": f"{parts[0].number:04d}",
         "label": axes_text(telling_axes(varying or axes)),
         "axes": axes,
         "parts": [part.file for part in parts],
@@ -96,25 +93,20 @@ def _row(game: type[Game], file: ShownFile) -> Row:
         **dict.fromkeys(("outcome", "diagnosis", "rounds", "replies", "failed", "damaged")),
         "pair": str(simulation.seed),
         "ended": "",
-        "content": [file.size, file.modified],
     }
     try:
-        row |= _of_record(game, read_own(file.path, simulation))
+        summary = read_own(file.path, simulation)
+        outcome, telemetry = summary.outcome, summary.telemetry
+        ended_as = game.class_of(outcome["name"], outcome["detail"])
     except ParleyError as error:
-        row["damaged"] = one_line(str(error), 300)
-    return row
-
-
-def _of_record(game: type[Game], summary: Summary) -> dict[str, Any]:
-    outcome, telemetry = summary.outcome, summary.telemetry
+        return row | {"damaged": one_line(str(error), 300)}
     shared = [str(outcome["metrics"].get(name)) for name in game.evidence.paired_by]
-    return {
-        "outcome": game.class_of(outcome["name"], outcome["detail"]),
+    return row | {
+        "outcome": ended_as,
         "diagnosis": outcome["diagnosis"] or outcome["detail"],
         "rounds": outcome["rounds"],
         "replies": telemetry["calls"],
         "failed": telemetry["failed_replies"],
-        "pair": " ".join([str(summary.simulation["seed"]), *shared]),
+        "pair": " ".join([row["pair"], *shared]),
         "ended": str(summary.provenance.get("ended", "")),
-        "content": [summary.digest, dict(summary.rows)],
     }

@@ -23,7 +23,6 @@ class ShownFile:
     simulation: Simulation
     path: Path
     size: int
-    modified: int  # nanoseconds since the epoch
 
 
 @dataclass(frozen=True)
@@ -49,11 +48,6 @@ class Selection:
     parts: tuple[Part, ...]
     left_out: str | None
     unfinished: int  # simulations that have no record yet
-
-    @property
-    def simulations(self) -> int:
-        """How many are shown."""
-        return sum(len(part.simulations) for part in self.parts)
 
     @property
     def conditions(self) -> Sequence[Condition]:
@@ -102,7 +96,7 @@ def _file_of(simulation: Simulation, record: Path) -> ShownFile | None:
         state = os.stat(record)
     except OSError:
         return None
-    return ShownFile(simulation, record, state.st_size, state.st_mtime_ns)
+    return ShownFile(simulation, record, state.st_size)
 
 
 def _parts(number: int, condition: Condition, files: Sequence[ShownFile]) -> Iterator[Part]:

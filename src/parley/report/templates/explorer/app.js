@@ -1,11 +1,5 @@
 // Starts the page: reads the index, shows what the address says, listens to keys.
 
-const KEYS = [
-  ["← → ↑ ↓", "another round or agent; in the list, another row"], ["Enter", "open the game of a row"],
-  ["n, p", "next, previous game that ended like this one (in the order of the list)"], ["d", "what changed in the prompt since the one before"],
-  ["r", "read the game from start to end, and back"], ["/", "search the list"], ["Esc", "back"], ["?", "this help"],
-];
-
 let page = null;
 
 function show() {
@@ -46,8 +40,8 @@ function redraw(draw = show) {
 }
 
 /**
- * Return the page of an address, a node with what it has of: start and end (it is shown, it goes), back, next, diff and arrow (of
- * the keys), scrolled, and all (draws what is still missing, for a printer).
+ * Return the page of an address, a node with what it has of: start and end (it is shown, it goes), back and arrow (of the keys),
+ * scrolled, and all (draws what is still missing, for a printer).
  */
 function pageOf(kind, ids, query) {
   if (kind === "") return listPage(query);
@@ -66,51 +60,25 @@ function lost(text) {
 
 function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  const help = document.getElementById("help");
   const writes = event.target.closest?.("input:not([type=checkbox]), select");
-  if (event.key === "Escape" && !help.open) {
+  if (event.key === "Escape") {
     if (writes) writes.blur();
     else if (!page.back?.() && route().path.length) location.hash = lastList;
-    return;
+  } else if (event.key.startsWith("Arrow") && page.arrow && event.target === document.body) {
+    event.preventDefault();
+    page.arrow();
   }
-  if (writes || help.open) return;
-  const actions = {
-    "?": () => help.showModal(),
-    n: () => page.next?.(1),
-    p: () => page.next?.(-1),
-    d: () => page.diff?.(),
-    r: () => otherKind(),
-    "/": () => document.getElementById("search")?.focus(),
-  };
-  const walks = event.key.startsWith("Arrow") && page.arrow && event.target === document.body;
-  if (!(event.key in actions) && !walks) return;
-  event.preventDefault();
-  if (walks) page.arrow(event.key);
-  else actions[event.key]();
-}
-
-function otherKind() {
-  const [kind, id] = route().path;
-  if (kind === "game" || kind === "read") location.hash = link([kind === "game" ? "read" : "game", id]);
 }
 
 let lastList = "#/"; // to which Escape goes back
-
-function helpDialog() {
-  const close = h("button", { type: "button", onclick: () => close.closest("dialog").close() }, "Close");
-  return h("dialog", { id: "help", "aria-labelledby": "help-title" }, h("h2", { id: "help-title" }, "Keys"),
-    h("dl", { class: "keys" }, KEYS.map(([key, does]) => h("div", null, h("dt", null, key.split(" ").map((one) => [h("kbd", null, one.replace(",", "")), " "])), h("dd", null, does)))),
-    h("p", { class: "soft" }, "The address holds what you see: copy it to send a view. A small box such as ", shown("\u202e"), " stands for a character that prints nothing or turns the text around."), close);
-}
 
 function start() {
   setIndex(JSON.parse(document.getElementById("index").textContent));
   document.body.append(
     h("header", { class: "top" }, h("a", { class: "skip", href: "#/", onclick: (event) => { event.preventDefault(); document.getElementById("main").focus(); } }, "To the content"),
       h("strong", null, shown(index.title)), h("span", { class: "soft" }, shown(`${index.study} · ${index.game}`)), h("span", { class: "grow" }),
-      h("nav", { id: "nav", "aria-label": "Pages" }, h("a", { href: "#/", id: "nav-list" }, "Simulations"),
-        h("button", { type: "button", class: "quiet", "aria-keyshortcuts": "?", onclick: () => document.getElementById("help").showModal() }, "Keys"))),
-    h("main", { id: "main", tabindex: -1 }), h("p", { id: "live", class: "sr", role: "status", "aria-live": "polite" }), helpDialog(),
+      h("nav", { id: "nav", "aria-label": "Pages" }, h("a", { href: "#/", id: "nav-list" }, "Simulations"))),
+    h("main", { id: "main", tabindex: -1 }), h("p", { id: "live", class: "sr", role: "status", "aria-live": "polite" }),
     h("footer", { class: "soft" }, shown(`Parley ${index.version} · written ${index.written} · ${counted(index.simulations.length, "simulation")}`)));
   addEventListener("hashchange", (event) => {
     const before = new URL(event.oldURL).hash;

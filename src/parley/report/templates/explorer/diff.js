@@ -58,35 +58,12 @@ function wordDiff(a, b) {
     const next = all[at + 1];
     if (kind !== "same" && next && next[0] !== "same") {
       const [out, into] = kind === "out" ? [text, next[1]] : [next[1], text];
-      found.push(...readable(runs(out.match(WORDS) ?? [], into.match(WORDS) ?? []).map(([one, items]) => [one, items.join("")])));
+      found.push(...runs(out.match(WORDS) ?? [], into.match(WORDS) ?? []).map(([one, items]) => [one, items.join("")]));
       at += 1;
     } else {
       found.push([kind, text]);
     }
   }
-  return found;
-}
-
-/** Join changes between which less stays the same than changes: words that happen to recur are no help to a reader. */
-function readable(all) {
-  const found = [];
-  let [out, into, size] = ["", "", 0]; // the change that is being joined, and the size of its longest part so far
-  const flush = () => {
-    found.push(...[["out", out], ["in", into]].filter(([, text]) => text));
-    [out, into, size] = ["", "", 0];
-  };
-  all.forEach(([kind, text], at) => {
-    const changes = [all[at + 1], all[at + 2]].filter((next) => next && next[0] !== "same").map((next) => next[1].length);
-    if (kind === "out") out += text;
-    else if (kind === "in") into += text;
-    else if (size && changes.length && text.length <= size && text.length <= Math.max(...changes)) [out, into] = [out + text, into + text];
-    else {
-      flush();
-      found.push([kind, text]);
-    }
-    if (kind !== "same") size = Math.max(size, text.length);
-  });
-  flush();
   return found;
 }
 

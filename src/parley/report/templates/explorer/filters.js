@@ -6,9 +6,6 @@ function filterOf(query, without = null) {
   const chosen = (name) => (name === without ? [] : query.getAll(name));
   const oneOf = (values, of) => values.length && tests.push((simulation) => values.includes(of(simulation)));
   oneOf(chosen("outcome"), stateName);
-  oneOf(chosen("condition"), (simulation) => simulation.condition.id);
-  const ids = chosen("ids").flatMap((text) => text.split(",")).filter(Boolean).map((id) => id.slice(0, 8));
-  oneOf(ids, (simulation) => simulation.short);
   for (const name of new Set(query.keys())) {
     if (!name.startsWith("axis.")) continue;
     const axis = name.slice(5);
@@ -103,23 +100,16 @@ function filterBar(query) {
   });
   const onlyFailed = h("input", { type: "checkbox", id: "failed", checked: query.has("failed"),
     onchange: (event) => setOne("failed", event.target.checked ? "1" : "") });
-  const chips = ["condition", "ids"].filter((name) => query.has(name)).map((name) => h("button",
-    { type: "button", class: "chip", id: `drop-${name}`, onclick: () => setOne(name, "") },
-    shown(name === "ids" ? "chosen simulations" : query.getAll(name).map(conditionLabel).join(", ")), " ✕"));
-  const clear = [...query.keys()].some((key) => !["sort", "fold"].includes(key))
+  const clear = [...query.keys()].some((key) => key !== "sort")
     && h("button", { type: "button", class: "quiet", id: "clear", onclick: () => goTo(kept(query)) }, "Clear all");
   return h("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
     outcomeChips(query, setOutcomes),
     h("div", { class: "fields" }, h("label", null, h("span", null, "Search"), search), axes,
-      h("label", { class: "check" }, onlyFailed, h("span", null, "with failed replies")), chips, clear));
+      h("label", { class: "check" }, onlyFailed, h("span", null, "with failed replies")), clear));
 }
 
 function kept(query) {
-  return new URLSearchParams([...query].filter(([key]) => ["sort", "fold"].includes(key)));
-}
-
-function conditionLabel(id) {
-  return index.conditions.find((condition) => condition.id === id)?.label ?? `condition ${id}`;
+  return new URLSearchParams([...query].filter(([key]) => key === "sort"));
 }
 
 /** Return what a map by outcomes holds, in the order in which the game names them. */

@@ -16,9 +16,9 @@ function neighbor(simulation, step) {
 function gameHead(simulation, kind) {
   lastGame = rowId(simulation);
   const outcome = outcomeOf(simulation);
-  const to = (step, key, words) => {
+  const to = (step, words) => {
     const next = neighbor(simulation, step);
-    return next && h("a", { class: "button quiet", href: link([kind, next.short]), title: `${words} that ended like this (${key})`, "aria-keyshortcuts": key, rel: step > 0 ? "next" : "prev" },
+    return next && h("a", { class: "button quiet", href: link([kind, next.short]), title: `${words} that ended like this`, rel: step > 0 ? "next" : "prev" },
       step < 0 ? "← " : "", step < 0 ? "Previous" : "Next", step > 0 ? " →" : "");
   };
   const partners = partnersOf(simulation);
@@ -29,7 +29,7 @@ function gameHead(simulation, kind) {
       h("p", { class: "outcome-line" }, pill(outcome.label, outcome.color), simulation.diagnosis && h("span", null, shown(spaced(simulation.diagnosis))),
         h("span", { class: "soft" }, [simulation.rounds === null ? null : counted(simulation.rounds, "round"), simulation.replies === null ? null : counted(simulation.replies, "reply").replace("replys", "replies"),
           simulation.failed ? `${number(simulation.failed)} failed` : null, simulation.short].filter(Boolean).join(" · ")))),
-    h("nav", { "aria-label": "Games" }, to(-1, "p", "The game before"), to(1, "n", "The next game"),
+    h("nav", { "aria-label": "Games" }, to(-1, "The game before"), to(1, "The next game"),
       h("a", { class: "button", href: link([kind === "game" ? "read" : "game", simulation.short]) }, kind === "game" ? "Read through" : "Matrix"),
       parent && h("a", { class: "button", href: link(["compare", parent.short, simulation.short]) }, "Beside the recorded game"),
       partners.length ? partnerChoice(simulation, partners) : null));
@@ -44,13 +44,6 @@ function partnerChoice(simulation, partners) {
 /** Return a page that is filled when its simulations are loaded, below `head`; what is damaged or missing is said in its place. */
 function loadedPage(simulations, kind, head, fill) {
   const page = h("div", { class: `page ${kind}-page` });
-  if (simulations.length === 1) {
-    page.next = (step) => {
-      const to = neighbor(simulations[0], step);
-      if (to) location.hash = link([kind, to.short]);
-      else announce("There is no other game with this outcome.");
-    };
-  }
   let current = true;
   page.end = () => { current = false; };
   page.start = async () => {
@@ -108,7 +101,6 @@ function gamePage(simulations, query) {
       if (!two && !byKey && matchMedia("(max-width: 1000px)").matches) side.scrollIntoView({ block: "start" });
       announce(`${two ? `${"AB"[next.which]}: ` : ""}${cellWords(games[next.which], next.agent, next.round)}`);
     }, parting);
-    page.diff = () => place.round !== null && change({ diff: place.diff ? "" : two ? `sim:${simulations[1 - place.which].short}` : "prev" });
     page.back = () => {
       if (place.round === null) return false;
       change({ round: null, phase: null });
@@ -132,7 +124,7 @@ function gamePage(simulations, query) {
 function emptyPanel(two) {
   const where = two ? "this agent was sent and answered in both games" : "the agent was sent and what it answered";
   return h("div", { class: "empty" }, h("p", null, `Choose a cell to see what ${where}.`),
-    two ? null : h("p", { class: "soft" }, "Arrow keys walk through agents and rounds, ", h("kbd", null, "?"), " lists all keys."));
+    two ? null : h("p", { class: "soft" }, "Arrow keys walk through agents and rounds, Esc goes back."));
 }
 
 /** Return the numbers of a game. */

@@ -1,9 +1,8 @@
-// The list of all simulations, grouped by condition: its filters, its order and what is folded stand in the address.
+// The list of all simulations, grouped by condition: its filters and its order stand in the address.
 
 const CHUNK = 100; // rows that are drawn at first, and again when the reader comes near the last of them
 const drawn = new Map(); // address -> how many rows the reader came to
-const opened = new Map(); // condition -> whether its rows were opened or folded by hand
-let lastChosen = null; // the simulations that the list showed last: n and p walk through them
+let lastChosen = null; // the simulations that the list showed last: a game leads to the next of them
 let lastGame = null; // the id of the row of the game that was read last: there the list goes on
 
 /** Return the page of the list. */
@@ -28,34 +27,19 @@ function intro() {
 
 function summary(chosen, query) {
   const sorted = query.has("sort");
-  const folded = isFolded(query);
-  const turn = (changes) => () => {
-    opened.clear();
-    goTo(changed(query, changes));
-  };
   return h("div", { class: "bar" },
     h("p", null, h("b", null, number(chosen.length)), ` of ${counted(index.simulations.length, "simulation")}`),
     h("span", { class: "grow" }),
-    sorted && h("button", { type: "button", class: "quiet", id: "unsort", onclick: turn({ sort: null }) }, "Group by condition"),
-    !sorted && index.conditions.length > 1
-      && h("button", { type: "button", class: "quiet", id: "fold", onclick: turn({ fold: folded ? "0" : "1" }) }, folded ? "Unfold all" : "Fold all"));
-}
-
-/** Return whether conditions are folded until the reader opens them: where room is short, unless simulations were chosen. */
-function isFolded(query) {
-  return query.has("fold") ? query.get("fold") !== "0" : matchMedia("(max-width: 700px)").matches && query.size === kept(query).size;
+    sorted && h("button", { type: "button", class: "quiet", id: "unsort", onclick: () => goTo(changed(query, { sort: null })) }, "Group by condition"));
 }
 
 /** Return the rows of the list: simulations, with a row before each condition unless they are sorted otherwise. */
 function rowsOf(chosen, query) {
   if (query.has("sort") || index.conditions.length < 2) return chosen;
-  return [...Map.groupBy(chosen, (simulation) => simulation.condition)].flatMap(([group, members]) => {
-    const open = opened.get(group.id) ?? !isFolded(query);
-    return [{ group, members, open }, ...(open ? members : [])];
-  });
+  return [...Map.groupBy(chosen, (simulation) => simulation.condition)].flatMap(([group, members]) => [{ group, members }, ...members]);
 }
 
-/** Add the table to the page. Rows are drawn as the reader comes to them; one of them is reached by Tab, the others by arrows. */
+/** Add the table to the page. Rows are drawn as the reader comes to them. */
 function fillTable(page, chosen, query) {
   const rows = rowsOf(chosen, query);
   const columns = listColumns();
@@ -68,27 +52,6 @@ function fillTable(page, chosen, query) {
     drawn.set(at, body.childElementCount);
   };
   more(Math.max(drawn.get(at) ?? CHUNK, rows.findIndex((row) => rowId(row) === lastGame) + CHUNK));
-
-  const stopIn = (row) => row?.querySelector("a, button");
-  let stop = body.querySelector(`[id="${lastGame}"]`) ?? stopIn(body.firstChild);
-  stop.tabIndex = 0;
-  body.addEventListener("focusin", ({ target }) => {
-    stop.tabIndex = -1;
-    stop = target;
-    stop.tabIndex = 0;
-  });
-  body.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const row = event.target.closest(".row");
-    const ways = { ArrowDown: () => row.nextSibling, ArrowUp: () => row.previousSibling, Home: () => body.firstChild, End: () => { more(rows.length); return body.lastChild; } };
-    if (!(event.key in ways)) return;
-    event.preventDefault();
-    stopIn(ways[event.key]())?.focus();
-  });
-  page.arrow = () => {
-    const inSight = (one) => one.getBoundingClientRect().top > head.offsetHeight && one.getBoundingClientRect().bottom < innerHeight;
-    (inSight(stop) ? stop : [...body.children].map(stopIn).find(inSight) ?? stop).focus();
-  };
   page.scrolled = () => body.getBoundingClientRect().bottom < innerHeight + 3000 && more(body.childElementCount + CHUNK);
   page.all = () => more(2000); // for a printer: more would be a hundred pages
   page.append(h("div", { class: "table", role: "table", "aria-label": "Simulations", "aria-rowcount": rows.length + 1, "aria-colcount": columns.length,
@@ -96,9 +59,9 @@ function fillTable(page, chosen, query) {
     h("div", { role: "rowgroup", class: "heads" }, head), body));
 }
 
-/** Return the id of what is focused in a row. */
-function rowId(row) {
-  return row.group ? `group-${row.group.id}` : `row-${row.short}`;
+/** Return the id of the row of a simulation. */
+function rowId(simulation) {
+  return `row-${simulation.short}`;
 }
 
 function headCell(column, query) {
@@ -114,7 +77,7 @@ function gameRow(simulation, columns) {
   const outcome = outcomeOf(simulation);
   return h("div", { class: `row game${simulation.damaged ? " damaged" : ""}`, role: "row" }, columns.map((column) => {
     if (column.key === "outcome") {
-      return h("span", { role: "cell" }, h("a", { href: link(["game", simulation.short]), id: rowId(simulation), tabindex: -1, class: "open" }, pill(outcome.label, outcome.color)));
+      return h("span", { role: "cell" }, h("a", { href: link(["game", simulation.short]), id: rowId(simulation), class: "open" }, pill(outcome.label, outcome.color)));
     }
     const value = column.of(simulation);
     const text = column.numeric && column.key !== "seed" ? number(value) : String(value ?? "–");
@@ -123,18 +86,11 @@ function gameRow(simulation, columns) {
   }));
 }
 
-function groupRow(row, columns) {
-  const { group, members, open } = row;
+function groupRow({ group, members }, columns) {
   const counts = outcomeOrder(Map.groupBy(members, stateName)).map((ones) => ({ ...outcomeOf(ones[0]), many: ones.length }));
   const words = counts.map((one) => `${one.many} ${one.label}`).join(", ");
-  const toggle = () => {
-    opened.set(group.id, !open);
-    redraw();
-  };
   return h("div", { class: "row group", role: "row" },
-    h("span", { role: "cell", "aria-colspan": columns },
-      h("button", { type: "button", id: rowId(row), tabindex: -1, "aria-expanded": String(open), title: plain(group.label), onclick: toggle },
-        h("i", { "aria-hidden": "true" }, open ? "▾ " : "▸ "), shown(group.label)),
+    h("span", { role: "cell", "aria-colspan": columns }, h("strong", { title: plain(group.label) }, shown(group.label)),
       h("b", null, number(members.length)), bar(counts, members.length), h("small", { title: plain(words) }, shown(words))));
 }
 

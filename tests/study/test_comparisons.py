@@ -10,7 +10,7 @@ from parley.study.comparisons import Comparison, labels_of, question_text
 from parley.study.frozen import content_of
 from support.studies import StudyFactory, refused
 
-pytestmark = pytest.mark.promise("A question may compare two outcomes of the same games, or two sides.")
+pytestmark = pytest.mark.promise("A question may compare two outcomes of the same games.")
 
 FIRST, LAST = "first_majority_correct_honest", "last_majority_correct_honest"
 BASE = {"game": "deliberation", "parameters": {"problems": "arithmetic"}, "seeds": 4}
@@ -40,23 +40,6 @@ def test_two_outcomes_are_compared_within_each_simulation(study_factory: StudyFa
     with pytest.raises(UsageError, match=r"questions\[0\]: n differs .* \(3, 4, 7\); name n in over"):
         compared(study_factory, {**WITHIN, "where": {}})
     assert len(compared(study_factory, {**WITHIN, "where": {}, "over": ["n", "b", "turns"]}).strata) == 3
-
-
-SIDES = {"first": {"outcome": FIRST, "where": {"n": 7}}, "second": {"outcome": LAST, "where": {"n": 3, "b": 0}}}
-
-
-def test_two_sides_may_differ_in_several_axes_and_in_what_is_looked_at(study_factory: StudyFactory) -> None:
-    comparison = compared(study_factory, {"name": "size", "compare": SIDES, "smallest": 0.2})
-    one, other = "model=solver/n=7/b=0/prompt=improve/turns=0", "model=solver/n=3/b=0/prompt=improve/turns=1"
-    assert pairs(comparison) == [(one, other)]
-    assert (comparison.outcomes, comparison.axis) == ((FIRST, LAST), "n, turns")
-    assert comparison.label == f"size: {FIRST}, n=7, turns=0 -> {LAST}, n=3, turns=1"
-    labels = labels_of(comparison.conditions[0].game)
-    said = f"Is “{labels[LAST]}” with n=3, turns=1 as frequent as “{labels[FIRST]}” with n=7, turns=0?"
-    assert question_text(comparison.question, [comparison]) == said
-    several = {"first": {"where": {"turns": 1}}, "second": {"where": {"n": 7}}}
-    with pytest.raises(UsageError, match=r"compare.first.where: 2 conditions have turns=1; choose one of n: 3, 4"):
-        compared(study_factory, {"name": "size", "outcome": FIRST, "compare": several, "smallest": 0.2})
 
 
 REFUSED: list[tuple[dict[str, Any], *tuple[str, ...]]] = [

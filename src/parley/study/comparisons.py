@@ -1,8 +1,8 @@
 """What a study's questions compare: the pairs of conditions that answer them.
 
 A question pools the pairs of all conditions that differ in what it compares: within each combination of the other axes
-(a stratum) simulations are paired by seed. An axis is pooled over only if the question says so. Two sides that a
-question names are such a pair, and so is a condition with itself, where two outcomes are compared.
+(a stratum) simulations are paired by seed. An axis is pooled over only if the question says so. Where two outcomes are
+compared, a condition makes such a pair with itself.
 """
 
 from collections import Counter, defaultdict
@@ -13,8 +13,8 @@ from typing import Any, Literal
 from parley.errors import UsageError
 from parley.games.base import Game
 from parley.games.evidence import ARM_AXIS, Quantity
-from parley.study.condition import BYZANTINE_AXIS, Condition, axes_text, axis_names, check_axis
-from parley.study.questions import Question, Side, where_text
+from parley.study.condition import BYZANTINE_AXIS, Condition, axis_names, check_axis
+from parley.study.questions import Question, where_text
 from parley.text import counted, one_line
 from parley.text.yamlfile import check_known
 
@@ -42,16 +42,15 @@ def value_text(axis: str, value: str) -> str:
     """Return a value of an axis that is compared, in words: `4 Byzantine agents`."""
     if axis in _AGENTS and value.isdecimal():
         return counted(int(value), _AGENTS[axis])
-    return value if axis == "model" or "," in axis else f"{axis}={value}"
+    return value if axis == "model" else f"{axis}={value}"
 
 
 @dataclass(frozen=True)
 class Comparison:
     """What a question compares: the pairs of conditions (first, second), and what is looked at in each of them.
 
-    `axis` is what they differ in, `values` are its two, of a trend the ends; of several axes joined by commas,
-    `axis=value` each. Both are empty where two outcomes of the same simulations are compared. `share`: what is looked
-    at is in [0, 1].
+    `axis` is what they differ in, `values` are its two, of a trend the ends. Both are empty where two outcomes of the
+    same simulations are compared. `share`: what is looked at is in [0, 1].
     """
 
     question: Question
@@ -81,11 +80,7 @@ class Comparison:
     @property
     def text(self) -> str:
         """What is compared, in a few words: `prompt may_exist -> none_exist`."""
-        first, second = self.outcomes
-        if first == second:
-            return f"{self.axis} {BOTH.join(self.values)}" if "," not in self.axis else BOTH.join(self.values)
-        named = [f"{self.axis}={value}" if self.axis and "," not in self.axis else value for value in self.values]
-        return BOTH.join(", ".join(filter(None, side)) for side in zip(self.outcomes, named, strict=True))
+        return f"{self.axis} {BOTH.join(self.values)}" if self.axis else self.what
 
     @property
     def conditions(self) -> list[Condition]:
@@ -153,8 +148,6 @@ def question_text(question: Question, comparisons: Sequence[Comparison]) -> str:
         said = f"Is {other} as {'high' if first.kind == 'quantity' else 'frequent'} as {one} in the same games"
     elif question.trend:
         said = f"Does {one} change with {question.trend}, from {first.values[0]} to {first.values[1]}"
-    elif one != other:
-        said = f"Is {other} with {ends[1]} as frequent as {one} with {ends[0]}"
     elif first.kind == "quantity":
         said = f"Is {one} as high {against}"
     elif first.kind == "time":
@@ -171,8 +164,7 @@ def compared(question: Question, conditions: Sequence[Condition], where: str) ->
     axis, axes = question.axis, list(conditions[0].axes)
     kinds, share = _kinds(question, conditions[0].game, where, with_arms=ARM_AXIS in axes)
     named = {"trend" if question.trend else "compare": [axis] if axis else [], "over": question.over}
-    chosen = {f"compare.{key}.where": side.where for key, side in question.sides.items()}
-    for key, names in (named | {"where": question.where} | chosen).items():
+    for key, names in (named | {"where": question.where}).items():
         for name in names:
             check_axis(f"{where}.{key}", name, axes, conditions[0].game)
     if axis in question.over or (axis in question.where and not question.trend):
@@ -181,9 +173,6 @@ def compared(question: Question, conditions: Sequence[Condition], where: str) ->
     there = [condition for condition in conditions if _is_meant(condition, question)]
     if not there:
         raise UsageError(f"{where}.where: no condition has {where_text(question.where)}; `parley expand` lists them")
-    if question.sides:
-        yield _of_sides(question, kinds, share, there, where)
-        return
     pairs = _pairs_of_values(question, there, where) if axis else [("", "")]
     if question.expected is not None and len(pairs) > 1:
         raise UsageError(f"{where}.expected: {len(pairs)} comparisons; give the two values that it is about")
@@ -206,7 +195,7 @@ def _kinds(question: Question, game: type[Game], where: str, with_arms: bool) ->
     if question.of_time:
         known = dict.fromkeys((o.name for o in game.outcomes), "time")
     first, second = question.looked_at
-    key = "outcomes" if question.outcomes is not None else "compare" if question.outcome is None else "outcome"
+    key = "outcome" if question.outcomes is None else "outcomes"
     for name in (first, second):
         check_known(f"{where}.{key}", name, known, f"outcome, indicator or quantity of {game.name}")
     units = [_unit(name, quantities) for name in (first, second)]
@@ -230,48 +219,9 @@ def _unit(name: str, quantities: Mapping[str, Quantity]) -> str:
 
 def _is_meant(condition: Condition, question: Question) -> bool:
     """Whether a condition is not ruled out; along b, those without Byzantine agents belong to any adversary."""
-    undisturbed = (question.axis == "b" or bool(question.sides)) and condition.axes["b"] == 0
+    undisturbed = question.axis == "b" and condition.axes["b"] == 0
     where = {axis: found for axis, found in question.where.items() if not (undisturbed and axis == BYZANTINE_AXIS)}
     return condition.has(where)
-
-
-def _of_sides(
-    question: Question, kinds: tuple[Kind, Kind], share: bool, there: Sequence[Condition], where: str
-) -> Comparison:
-    """Return the comparison of two sides, each of one condition; of several that differ in what is pooled over."""
-    first, second = (_side(question, key, side, there, where) for key, side in question.sides.items())
-    pairs = [(first[key], second[key]) for key in first if key in second]
-    if not pairs:
-        raise UsageError(f"{where}.over: first and second have no {' and '.join(question.over)} in common")
-    for place in (0, 1):
-        _check_pooled(question, [(pair[place], pair[place]) for pair in pairs], False, where)
-    if question.looked_at[0] == question.looked_at[1] and any(one is other for one, other in pairs):
-        raise UsageError(f"{where}.compare: both sides are {pairs[0][0].name}; give them other values")
-    axes = list(pairs[0][0].axes)
-    differing = [axis for axis in axes if any(str(one.axes[axis]) != str(two.axes[axis]) for one, two in pairs)]
-    ends = [{axis: each.axes[axis] for axis in differing} for each in pairs[0]]
-    one, other = (str(end[differing[0]]) if len(differing) == 1 else axes_text(end) for end in ends)
-    strata = _checked(question, kinds, pairs, where)
-    return Comparison(question, kinds, share, ", ".join(differing), (one, other), strata)
-
-
-def _side(
-    question: Question, key: str, side: Side, there: Sequence[Condition], where: str
-) -> dict[tuple[Any, ...], Condition]:
-    """Return the condition of one side, by the values of the axes that are pooled over."""
-    place, asked = f"{where}.compare.{key}.where", where_text(side.where)
-    chosen = [condition for condition in there if condition.has(side.where)]
-    if not chosen:
-        raise UsageError(f"{place}: no condition has {asked}; `parley expand` lists them")
-    by_pooled: dict[tuple[Any, ...], Condition] = {}
-    for condition in chosen:
-        other = by_pooled.setdefault(tuple(condition.axes[axis] for axis in question.over), condition)
-        if other is not condition:
-            axis = next(axis for axis in condition.axes if condition.axes[axis] != other.axes[axis])
-            values = ", ".join(_values(chosen, axis))
-            said = f"{len(chosen)} conditions have {asked or 'any values'}"
-            raise UsageError(f"{place}: {said}; choose one of {axis}: {values}")
-    return by_pooled
 
 
 def _pairs_of_values(question: Question, there: Sequence[Condition], where: str) -> list[tuple[str, str]]:

@@ -27,24 +27,8 @@ class TimeTo(FileModel):
     time_to: _Outcome = Field(description="It; without it a game counts as one round after its last. Unit: rounds.")
 
 
-class Side(FileModel):
-    """One of the two sides that a question compares: a condition, and what is looked at there."""
-
-    outcome: _Outcome | None = Field(default=None, description="What is looked at; by default the question's outcome.")
-    where: dict[str, Listed[_Value]] = Field(
-        default={}, description="The values of axes that this side has: they choose one condition."
-    )
-
-
-class ConditionPair(FileModel):
-    """Two conditions that a question compares, which may differ in several axes, or two outcomes of them."""
-
-    first: Side = Field(description="The one side.")
-    second: Side = Field(description="The other one; the difference is this side minus the first.")
-
-
 class Question(FileModel):
-    """One question of a study: does an outcome differ between values of an axis, along it, or between two sides?"""
+    """One question of a study: does an outcome differ between values of an axis, along it, or do two outcomes?"""
 
     model_config = ConfigDict(
         json_schema_extra={"anyOf": [{"required": [key]} for key in ("compare", "outcomes", "trend")]}
@@ -66,10 +50,8 @@ class Question(FileModel):
             "the second minus the first.",
         )
     )
-    compare: Annotated[Annotated[str, Field(max_length=200)] | ConditionPair, ByForm()] | None = Field(
-        default=None,
-        description="Axis whose values are compared; or two sides, `first` and `second`, that may differ in several "
-        "axes.",
+    compare: Annotated[str, Field(max_length=200)] | None = Field(
+        default=None, description="Axis whose values are compared."
     )
     trend: Annotated[str, Field(max_length=200)] | None = Field(
         default=None,
@@ -109,18 +91,9 @@ class Question(FileModel):
                 if getattr(self, key) is not None:
                     raise ValueError(f"{key}: a trend is over all values of its axis; remove it")
         elif self.compare is None:
-            raise ValueError("compare: missing; give an axis, or first and second, or a trend or two outcomes instead")
-        if self.axis:
-            if self.outcome is None:
-                raise ValueError("outcome: missing; add it")
-            return self
-        if self.values is not None:
-            raise ValueError("values: first and second say what is compared; remove it")
-        own = [side.outcome for side in self.sides.values()]
-        if self.outcome is None and None in own:
-            raise ValueError("outcome: missing; add it, or one to each of first and second")
-        if self.outcome is not None and None not in own:
-            raise ValueError("outcome: first and second have their own; remove it")
+            raise ValueError("compare: missing; give an axis, or a trend or two outcomes instead")
+        if self.outcome is None:
+            raise ValueError("outcome: missing; add it")
         return self
 
     @property
@@ -128,10 +101,8 @@ class Question(FileModel):
         """The names of what is compared: of the first side and of the second."""
         if self.outcomes is not None:
             return self.outcomes[0], self.outcomes[1]
-        common = self.outcome.time_to if isinstance(self.outcome, TimeTo) else self.outcome
-        own = [side.outcome for side in self.sides.values()] or [None, None]
-        first, second = (outcome or common or "" for outcome in own)
-        return first, second
+        outcome = self.outcome.time_to if isinstance(self.outcome, TimeTo) else self.outcome or ""
+        return outcome, outcome
 
     @property
     def of_time(self) -> bool:
@@ -140,13 +111,8 @@ class Question(FileModel):
 
     @property
     def axis(self) -> str:
-        """The axis whose values are compared, or along which a trend is; "" for sides and outcomes."""
-        return self.trend or (self.compare if isinstance(self.compare, str) else "")
-
-    @property
-    def sides(self) -> dict[str, Side]:
-        """The two sides by their keys; none where values of an axis, or outcomes of a simulation, are compared."""
-        return dict(self.compare) if isinstance(self.compare, ConditionPair) else {}
+        """The axis whose values are compared, or along which a trend is; "" for outcomes."""
+        return self.trend or self.compare or ""
 
 
 def where_text(where: Mapping[str, Sequence[Any]]) -> str:

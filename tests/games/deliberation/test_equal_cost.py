@@ -98,6 +98,18 @@ def test_a_gain_is_of_talking_alone(study_factory: StudyFactory) -> None:
     assert not sentence(study).startswith(("Was talking worth it? No", "Was talking worth it? These games"))
 
 
+@pytest.mark.promise("A placebo shows nothing for agents that copy what they hear, or listen to nobody.")
+@pytest.mark.parametrize("conformity", [0.0, 1.0])
+def test_a_placebo_shows_nothing(conformity: float, study_factory: StudyFactory) -> None:
+    study = talking(study_factory, solver(0.5, conformity=conformity), 15, compare_with=["placebo"])
+    rows = played(study)
+    placebo = read_table(study.name, "simulations").query("arm == 'placebo'")
+    assert (placebo["first_majority_correct_honest"] == placebo["last_majority_correct_honest"]).all()
+    assert rows["placebo"]["low"] < rows["first_answers"]["high"]
+    rounds = read_table(study.name, "rounds").query("arm == 'placebo' and measure == 'accuracy'")
+    assert rounds["mean"].nunique() == 1
+
+
 # As many answers as talking paid for
 
 

@@ -14,19 +14,24 @@ pytestmark = pytest.mark.promise("Numbers are read exactly, and what could mean 
 READ = {  # by the number that is read
     "18": [
         "18.", "#### 18", "\\boxed{18}", "x = 18", "**18**", "'18'", "‘18’", "１８", "answer:18",
-        "\\boxed{18 \\text{ dollars}}", "The answer is **18**.", "18 – all of them", "18 %",
+        "\\boxed{18 \\text{ dollars}}", "The answer is **18**.", "18 – all of them", "18 %", "18 (eighteen)",
         "18 = 18.0", "18. So the answer is 18.", "9 * 2 = 18", "18 (18.00)", "The answer is 9 * $2 = $18.",
         "(4 + 5) * 2 = 9 * 2 = 18", "The answer – 18", "The answer—18—is right",
     ],
+    "120021": ["The answer is 120,021 (one hundred and twenty thousand twenty-one)."],
     "-5": ["–5", "\u22125", "minus 5", "negative 5 dollars", "-$5", "$-5", "x = –5", "- 5", "**-5**"],
     "-18": ["Final answer: -18"],
     "20": ["US$20", "20kg", "€ 20"],
     "2469/2": ["$1,234.50"],
-    "1/2": ["$.50", ".5"],
-    "3/2": ["1\\frac{1}{2}"],
+    "1/2": ["$.50", "½", ".5"],
+    "3/2": ["1½", "1\\frac{1}{2}"],
     "3/4": ["3⁄4"],
     "-3/2": ["-1 1/2"],
     "-3/4": ["-\\dfrac{3}{4}"],
+    "1500": ["1.5 x 10^3"],
+    "3/2000": ["1.5 × 10^{-3}"],
+    "1/1000": ["1E-3"],
+    "3500000": ["$ 3.5 million"],
     "1234567": ["1\u00a0234\u202f567"],
     "617/500": ["1.234"],
     "0": ["-0"],
@@ -44,7 +49,7 @@ UNREADABLE = [
     "18-year-old",
     # Bounds, guesses, denials and words
     "at least 18", "about 18", "~18", "<18", "not 18", "isn't 18", "less than 18", "3 dozen", "3 and a half",
-    "half of 18", "3 hundred thousand", "1.5 x 10^3", "1E-3", "$ 3.5 million", "½", "1½",
+    "half of 18", "3 hundred thousand", "3 million 200 thousand", "3 millionUS$", "1e31", "1e999999999",
     "9" * (MAX_DIGITS + 1),
 ]  # fmt: skip
 
@@ -71,8 +76,10 @@ def forms(value: Fraction) -> list[str]:
     if under == 1:
         grouped = f"{over:,}"
         written += [f"{sign}{grouped.replace(',', mark)}" for mark in ",' \u00a0\u202f\u2019"]
-        around = ("{} kg", "It is {}.", "{}%", "${}.00", '"{}"', "({})", "= {}", "{}!", "{}\n", "#### {}")
+        around = ("{} kg", "It is {}.", "{}e0", "{}%", "${}.00", '"{}"', "({})", "= {}", "{}!", "{}\n", "#### {}")
         written += [form.format(f"{sign}{over}") for form in around]
+        if over % 1_000 == 0:
+            written.append(f"{sign}{over // 1_000} thousand")
     return written
 
 

@@ -1,14 +1,39 @@
 """The readings: ours, and those of lm-evaluation-harness, compared with its own filters."""
 
 import re
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.games.problems.numbers import read_as
+from parley.games.problems.numbers import Reading, read_as
 
 pytestmark = pytest.mark.promise("The readings of lm-evaluation-harness are its own filters.")
+
+# reply (argument, answer) -> what `exact`, `strict` and `flexible` read
+REPLIES: dict[tuple[str, str], tuple[str | None, str | None, str | None]] = {
+    ("", "18"): ("18", "18", "18"),
+    ("", "18 dollars"): ("18", "18", "18"),
+    ("", "18 or 20"): (None, "18", "20"),
+    ("", "The answer is 18."): ("18", None, "18"),
+    ("", "$1,234.50"): ("2469/2", None, "2469/2"),
+    ("", "18.00"): ("18", "18", "18"),
+    ("9 * 2 = 18", "none"): (None, None, "18"),
+    ("9 * 2 = 18 #### 18", "#### 18"): ("18", "18", "18"),
+    ("", "12 * 12"): (None, "12", "12"),
+    ("", "3/4"): ("3/4", "3", "4"),
+    ("", "- 18"): ("-18", None, "18"),
+    ("So 18.", "..."): (None, None, None),
+    ("So 18.", "$"): (None, None, "18"),
+    ("", "1.2.3"): (None, None, None),
+    ("", ""): (None, None, None),
+}
+
+
+def test_each_reading_reads_what_the_page_says() -> None:
+    for (argument, answer), read in REPLIES.items():
+        assert tuple(read_as(reading, answer, argument) for reading in get_args(Reading)) == read, (argument, answer)
 
 
 def harness(pattern: str, text: str, last: bool) -> str:

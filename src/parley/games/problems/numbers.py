@@ -1,15 +1,24 @@
 """Numbers as people write them, read as exact fractions; what could mean two things is not read at all.
 
 Conventions, where usage differs: a comma groups thousands and a point starts the decimals (so `1,234` is 1234, `1.234`
-is less than two, and `1,23` and `1.234,50` are unreadable); `50%` is 50, since a percent sign is a unit here; words
-(`3 million`) and powers of ten are unreadable; full-width digits count as digits. Of a calculation the result is read
-(`9 * 2 = 18`), and none is done here (`9 * 2`).
+is less than two, and `1,23` and `1.234,50` are unreadable); `50%` is 50, since a percent sign is a unit here; number
+words are unreadable, but for the scale after a numeral (`3 million`) and what it says (`18 (eighteen)`); full-width
+digits count as digits. Of a calculation the result is read (`9 * 2 = 18`), and none is done here (`9 * 2`).
 """
 
 import re
 import unicodedata
 from fractions import Fraction
 from typing import Literal
+
+_WORDS = {
+    **{"zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9},
+    **{"ten": 10, "eleven": 11, "twelve": 12, "thirteen": 13, "fourteen": 14, "fifteen": 15, "sixteen": 16},
+    **{"seventeen": 17, "eighteen": 18, "nineteen": 19, "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50},
+    **{"sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90},
+}
+_WORD_SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9}
+_IN_WORDS = re.compile(r"(?<=[0-9.])\s*\(([a-z][a-z -]*)\)", re.IGNORECASE)
 
 _NUMERAL = r"(?:[$€£¥₹][ ]?)?[0-9][0-9,]*(?:\.[0-9]+)?"
 _OPERATION = r"\s*(?:[-+*/×÷·−]|x\b|times\b|plus\b|minus\b)\s*"
@@ -19,12 +28,19 @@ _CALCULATION = re.compile(
     r"\s*=\s*(?=[-(\[]*[$€£¥₹]?[ ]?[.0-9])"
 )
 _RULES = [
+    (re.compile(r"\{,\}"), ","),
     (re.compile(r"(?<=[0-9])\\[dt]?frac\{([0-9]+)\}\{([0-9]+)\}"), r" \1/\2"),
     (re.compile(r"\\[dt]?frac\{([0-9]+)\}\{([0-9]+)\}"), r"\1/\2"),
     (re.compile(r"\\(?:text|mathrm|mathbf)\{([^{}]*)\}"), r"\1"),
     (re.compile(r"\\(?:times|cdot)(?![a-z])"), "*"),
     (re.compile(r"\\div(?![a-z])"), "/"),
     (re.compile(r"(?<![\w'])'([^'\n]*)'(?![\w'])"), r" \1 "),
+    (
+        re.compile(
+            r"(?<![\w.,)^])([0-9]+(?:\.[0-9]+)?)\s*[x×*]\s*10\s*\^\s*(?:\{(-?[0-9]{1,3})\}|(-?[0-9]{1,3}))(?![\w.{])"
+        ),
+        r"\1e\2\3",
+    ),
     # An em dash, or one with spaces around it, beside a word: punctuation. Before a number that begins: a minus sign.
     (re.compile(r"(?<=[^\W\d_])(?:\s*—\s*|\s+[–‒]\s+)|(?:\s*—\s*|\s+[–‒]\s+)(?=[^\W\d_])"), "; "),
     (re.compile(r"(^|[:=(]\s*)(?:[–‒‑]|-[ ])(?=[$€£¥₹]?[.0-9])"), r"\1-"),
@@ -32,8 +48,38 @@ _RULES = [
 ]
 
 
+def without_words(text: str) -> tuple[str, set[int]]:
+    """Return a text without the number words in parentheses after its numerals ("18 (eighteen)"), and their values."""
+    values: set[int] = set()
+
+    def take(words: re.Match[str]) -> str:
+        value = _worth(words[1])
+        if value is None:
+            return words[0]
+        values.add(value)
+        return ""
+
+    return _IN_WORDS.sub(take, text), values
+
+
+def _worth(words: str) -> int | None:
+    """Return what number words add up to ("one hundred and five"); None if another word is among them."""
+    total = part = 0
+    for word in re.split(r"[ -]+", words.lower()):
+        if word in _WORDS:
+            part += _WORDS[word]
+        elif word == "hundred":
+            part = max(part, 1) * 100
+        elif word in _WORD_SCALES:
+            total, part = total + max(part, 1) * _WORD_SCALES[word], 0
+        elif word != "and":
+            return None
+    return total + part
+
+
 MAX_CHARACTERS = 1_000  # of a text that is looked at
 MAX_DIGITS = 40  # of a numerator or denominator: beyond it nobody answers, and arithmetic gets slow
+_MAX_EXPONENT = 30
 
 _CHARACTERS = str.maketrans(
     {chr(0xFF10 + digit): str(digit) for digit in range(10)}
@@ -43,6 +89,10 @@ _CHARACTERS = str.maketrans(
     | {"\uff0c": ",", "\uff0e": ".", "\uff0b": "+", "\uff0f": "/", "\u2044": "/", "\uff05": "%", "\uff04": "$"}
     | {"\u2019": "'", "\u2018": "'", "\ufe60": ","}
 )
+_VULGAR = {"½": "1/2", "⅓": "1/3", "⅔": "2/3", "¼": "1/4", "¾": "3/4", "⅕": "1/5", "⅖": "2/5", "⅗": "3/5", "⅘": "4/5"}
+_VULGAR |= {"⅙": "1/6", "⅚": "5/6", "⅛": "1/8", "⅜": "3/8", "⅝": "5/8", "⅞": "7/8"}
+
+_SCALES = {"hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _UNITS = (
     "kg|g|mg|km|m2|cm|mm|ml|cl|dl|l|lbs?|oz|ft|in|inch|inches|yd|yds|mi|miles?|mph|kmh|hrs?|h|mins?|secs?|s|"
     "dollars?|cents?|usd|eur|gbp|percent|pct"
@@ -57,8 +107,9 @@ _NUMBER = re.compile(
         (?P<whole>[0-9]+)[ ](?P<over>[0-9]+)/(?P<under>[0-9]+)
       | (?P<numerator>[0-9]+)[ ]?/[ ]?(?P<denominator>[0-9]+)
       | (?P<grouped>[1-9][0-9]{{0,2}}(?P<mark>[, '])[0-9]{{3}}(?:(?P=mark)[0-9]{{3}})*(?![0-9])(?:\.[0-9]+)?)
-      | (?P<plain>(?:[0-9]+(?:\.[0-9]+|\.(?![0-9]))?|\.[0-9]+))
+      | (?P<plain>(?:[0-9]+(?:\.[0-9]+|\.(?![0-9]))?|\.[0-9]+)(?:[eE](?P<exponent>[+-]?[0-9]+))?)
     )
+    (?:[ ]?(?P<scale>hundred|thousand|million|billion|trillion)\b)?
     (?:[ ]?(?:{_UNITS}|m(?=[/^23])|(?<=[ ])(?P<meters>(?-i:m))(?!\w))(?:\^?[23])?(?!\w))?
     (?:/(?:{_UNITS}|day|week|month|year|hour|minute|second|person|item|each)\b)?
     """,
@@ -97,6 +148,7 @@ def read_number(text: str) -> str | None:
     plain = _plain(text)
     if plain is None:
         return None
+    plain, words = without_words(plain)
     values: set[Fraction] = set()
     rest: list[str] = []
     end = 0
@@ -116,11 +168,15 @@ def read_number(text: str) -> str | None:
     rest.append(plain[end:])
     if len(values) != 1 or _OTHER_WORDS.search(" # ".join(rest)):
         return None
-    return str(values.pop())
+    number = values.pop()
+    return str(number) if words <= {number} else None
 
 
 def _plain(text: str) -> str | None:
     """Return the text with one spelling of digits, spaces, signs and fractions; None if it has other numerals."""
+    for sign, fraction in _VULGAR.items():
+        if sign in text:
+            text = re.sub(rf"(?<=[0-9]) ?{sign}", f" {fraction}", text).replace(sign, fraction)
     text = re.sub("(?<=[a-zA-Z])[²³]", lambda power: "^2" if power[0] == "²" else "^3", text)
     text = text.translate(_CHARACTERS).strip()
     for rule, instead in _RULES:
@@ -147,13 +203,20 @@ def _value(numeral: re.Match[str]) -> Fraction | None:
     elif part["grouped"]:
         value = Fraction(part["grouped"].replace(part["mark"], ""))
     else:
-        value = Fraction(part["plain"].rstrip("."))
+        if part["exponent"] and (len(part["exponent"]) > 4 or abs(int(part["exponent"])) > _MAX_EXPONENT):
+            return None
+        body, _, _ = part["plain"].lower().partition("e")
+        value = Fraction(body.rstrip(".")) * Fraction(10) ** int(part["exponent"] or 0)
+    value *= _SCALES[part["scale"].lower()] if part["scale"] else 1
     if (part["sign"] or part["inner_sign"] or "+").strip().lower() in ("-", "minus", "negative"):
         value = -value
     return value if max(abs(value.numerator), value.denominator) < 10**MAX_DIGITS else None
 
 
-Reading = Literal["exact", "strict", "flexible"]  # the last two as lm-evaluation-harness reads GSM8K
+# As lm-evaluation-harness reads them
+
+
+Reading = Literal["exact", "strict", "flexible"]
 
 _MARK = "#### "
 _STRICT = re.compile(r"-?[0-9.,]+")  # after the mark

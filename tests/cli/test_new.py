@@ -30,6 +30,8 @@ def test_a_study_of_each_game_is_right_with_each_of_its_parameters(parley: Parle
         (6, 1, 3),
     ]
     assert parley("play", "mine.yaml", "--b", 1, "--n", 4).status == 0
+    two = parley("play", "mine.yaml", "--b", 1, "--where", "b=0")
+    assert "--b says 1; give one of them" in one_line_error(two, 2)
     text = Path("mine.yaml").read_text()
     lines = re.findall(r"^#   (\w+: .*)$", text, flags=re.M)
     assert len(lines) >= len(study.game.Parameters.model_fields)

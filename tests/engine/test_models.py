@@ -206,7 +206,7 @@ def test_arguments_that_may_change_replies_or_run_code_or_are_secrets_are_refuse
     both = ("engine_args", "server_args")
     rows = [(both, key, "x", f"{key}: looks like a key") for key in ("api_key", "HF_TOKEN")]
     ours.append("structured-outputs-config.backend")
-    rows += [(both, key, "x", f"'{key}' is Parley's own.*; remove it") for key in (*ours, "tensor-parallel-size")]
+    rows += [(both, key, "x", f"'{key}' is Parley's own.*; remove it") for key in (*ours, "pipeline-parallel-size")]
     rows.append((both, "data-parallel-size", "4k", "data-parallel-size: 4k cannot share"))
     rows.append((both, "data-parallel-size", 2, "gpus: 1 .*data-parallel-size: 2 cannot share"))
     rows += [(("server_args",), key, "x", f"'{key}' may change replies; .*engine_args") for key in changing]

@@ -272,6 +272,11 @@ IN_PLAY: list[tuple[str, str]] = [
     ("return self._with(mean=float('nan'))", "{'mean': nan} is no JSON"),
     ("return self._with(**{'=cmd|x': 1})", "metrics: '=cmd|x': must be letters, digits"),
     ("return self._with(seed=99)", "metrics: seed: is a column of Parley's; take another name than b, cached_tokens"),
+    (
+        "asks = [replace(a, reply_format='text') for a in asks]",
+        "asks honest in text, and the study wants honest in json",
+    ),
+    ("self.evidence.paired_by = ('luck',)", "metrics: luck: simulations are paired by it; add it"),
     ("return self._with(earned=99)", "earned: 99: must be from 0 to most_earned (32.0)"),
 ]
 

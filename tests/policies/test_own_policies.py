@@ -129,8 +129,9 @@ def test_what_does_not_change_what_code_means_is_not_in_its_identity() -> None:
     assert len({meaning(code) for code in (rb"x = '\d'", rb"x = '\e'", rb"x = '\d' # is")}) == 2
     for other in (PLAIN.replace("1", "2"), PLAIN.replace("Own", "Owns"), PLAIN.replace("**a", "None: a"), "x = ("):
         assert meaning(other.encode()) != meaning(PLAIN.encode()), other
-    described = b"class A:\n    'One.'\n    x: int\n"  # which a service is sent in the schema of a reply
-    assert meaning(described) != meaning(described.replace(b"One", b"Two"))
+    # Docstrings that code may read, or that a service is sent in the schema of a reply.
+    for described in (b"class A:\n    'One.'\n    x: int\n", b"def f():\n    'One.'\nf.__doc__\n"):
+        assert meaning(described) != meaning(described.replace(b"One", b"Two"))
 
 
 ASKS_TWICE = """

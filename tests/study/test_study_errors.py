@@ -48,6 +48,7 @@ BAD_GRIDS: list[Row] = [
     ({"n": [3, 3]}, "model=majority/n=3/b=0/prompt=may_exist", "duplicate"),
     ({"vary": {"stop_threshold": [0.5, "1/2"]}}, "duplicate"),
     ({"vary": {"max_round": [3]}}, "vary: 'max_round'", "'max_rounds'"),
+    ({"vary": {"max_rounds": [0, 5]}}, "grids[0].vary: max_rounds: 0"),
     ({"model": "llm"}, "model: llm", "model"),
     ({"model": {"name": "majority", "model": "tiny"}}, "model: majority", "remove 'tiny'"),
     ({"model": "no_such_module:Policy"}, "model: no_such_module:Policy", "no module no_such_module"),

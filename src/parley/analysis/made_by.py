@@ -56,8 +56,9 @@ def read_made_by(study: Study) -> MadeBy:
     """Return what made the records that the tables of a study are of; raises RecordError if they do not say."""
     try:
         mark = mark_of_tables(study)["made_by"]
-        return MadeBy([(made, number) for made, number in mark["provenances"]], mark["answered"])
-    except (LookupError, TypeError, ValueError):
+        answered = {name: {str(one): int(n) for one, n in of.items()} for name, of in mark["answered"].items()}
+        return MadeBy([(made, number) for made, number in mark["provenances"]], answered)
+    except (LookupError, TypeError, ValueError, AttributeError):
         run = f"parley summarize {paths.study_command(study.file)}"
         raise RecordError(f"{study.name}: its tables do not say what their records were made by; run: {run}") from None
 

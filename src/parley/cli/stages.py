@@ -104,9 +104,9 @@ def fetch_model(model: str, install: str | None, models: Path) -> None:
 
 
 def _seconds(text: str) -> float:
-    """Return a time as `90s`, `30m` or `2h` in seconds; raises ValueError."""
+    """Return a time as `90s`, `30m` or `2h` in seconds; raises BadParameter."""
     if (found := re.fullmatch(r"([1-9]\d{0,5})([smh])", text, re.ASCII)) is None:
-        raise ValueError(text)
+        raise click.BadParameter(f"{text!r}: write a time such as 90s, 30m or 2h")
     return float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
 
 

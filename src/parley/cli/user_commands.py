@@ -9,7 +9,7 @@ import click
 
 from parley import paths
 from parley.cli import common
-from parley.errors import ParleyError, RecordError
+from parley.errors import ParleyError, RecordError, UsageError
 from parley.text import one_line, table
 
 if TYPE_CHECKING:
@@ -50,7 +50,10 @@ def play(
 
     if axes["model"] is not None:
         study = common.with_model(study, axes, study.game.roles[0])
-    values = {axis: value for axis, value in axes.items() if value is not None} | common.axis_values(where)
+    values = {axis: value for axis, value in axes.items() if value is not None}
+    for axis, value in common.axis_values(where).items():
+        if values.setdefault(axis, value) != value:
+            raise UsageError(f"--where {axis}={value}: --{axis} says {values[axis]}; give one of them")
     play_live(study, values, seed, endpoints, engine_timeout, reasoning, click.echo, sys.stdout)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 _OWN = (
     *("model", "uds", "host", "port", "served-model-name", "dtype", "max-model-len", "trust-remote-code"),
     *("device-ids", "enable-prompt-tokens-details", "structured-outputs-config", "config", "tensor-parallel-size"),
+    "pipeline-parallel-size",
 )
 
 COPIES = "data-parallel-size"  # of the model, which share a server's GPUs; on a CPU there is one

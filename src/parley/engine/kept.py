@@ -54,6 +54,7 @@ def find_kept(name: str, entry: ModelEntry) -> Path | None:
     except EngineError:  # also of a folder that is not to be trusted: who keeps none is not concerned by it
         return None
     if serves(found):
+        os.utime(path)  # it is about to be used
         return path
     remove(path)
     return None

@@ -200,7 +200,7 @@ def _check(study: Study, folder: Path) -> None:
     if ran.returncode:
         why = one_line(ran.stderr.strip().rpartition("\n")[2].partition("Error: ")[2], 300)
         raise UsageError(f"{study.file}: cannot be loaded from the folder alone: {why}")
-    if ran.stdout.strip() != study.plan:
+    if ran.stdout.strip() != study.whole.plan:
         raise UsageError(
             f"{study.file}: is another study without the folders of this machine that it names; name them relative to "
             "the study file"

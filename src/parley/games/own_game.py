@@ -157,10 +157,13 @@ def checked_play(game: Game) -> Generator[list[Ask], list[Reply], Outcome]:
         replies = yield asks
 
 
+_adapter = cache(TypeAdapter)
+
+
 def _type_problems(kind: type, given: Any) -> Iterator[str]:
     """Yield the first field of a dataclass that has not the type that it says."""
     try:
-        TypeAdapter(kind).validate_python({each.name: getattr(given, each.name) for each in fields(kind)})
+        _adapter(kind).validate_python({each.name: getattr(given, each.name) for each in fields(kind)})
     except ValidationError as error:
         yield own_code.first_problem(error)
 
@@ -178,6 +181,9 @@ def _ask_problems(game: Game, ask: Ask, first: Ask, last: int, seen: set[tuple[i
         yield "asks the agent twice in this phase; ask once, or call it another phase"
     if not last <= ask.round <= (game.parameters.longest or ask.round):
         yield f"comes after round {last}: rounds count up, from 0 to Parameters.longest"
+    asked, wanted = f"{ask.role} in {ask.reply_format}", f"{seat.role} in {game.parameters.format_for(seat)}"
+    if asked != wanted:
+        yield f"asks {asked}, and the study wants {wanted}; take them from seat.role and parameters.format_for(seat)"
 
 
 def _outcome_problems(game: Game, outcome: Any) -> Iterator[str]:
@@ -208,5 +214,6 @@ def _outcome_problems(game: Game, outcome: Any) -> Iterator[str]:
             yield f"metrics: {quantity.name}: {shown(value)}: a quantity must be there, and be a number or None"
         elif quantity.bounded and value is not None and not (most and 0 <= value <= most):
             yield f"metrics: {quantity.name}: {shown(value)}: must be from 0 to {quantity.most or 1} ({shown(most)})"
+    yield from (f"metrics: {n}: simulations are paired by it; add it" for n in evidence.paired_by if n not in metrics)
     for name, points in evidence.series(outcome.as_json(), outcome.trace).items():
         yield from (f"measure {name}, round {x}: {y}: must be from 0 to 1" for x, y in points if not 0 <= y <= 1)

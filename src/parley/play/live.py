@@ -289,12 +289,13 @@ def show_forks(
     game = study.game
     recorded = replay(next(iter(study.parents))).play
     assert recorded is not None, "a game that cannot be replayed was refused"
-    played = list(play_forks(study, endpoints, engine_timeout))
-    new = [exchange for exchange in played[0][1].exchanges if exchange.entry.given != GIVEN]
-    Transcript(show, reasoning, game.read_texts).phase_over(new)
-    show(f"recorded: {outcome_line(game, recorded.outcome)}")
     ends = game.class_of(recorded.outcome.name, recorded.outcome.detail)
-    for number, (simulation, play) in enumerate(played, 1):
+    same = number = 0
+    for number, (simulation, play) in enumerate(play_forks(study, endpoints, engine_timeout), 1):
+        if number == 1:
+            new = [exchange for exchange in play.exchanges if exchange.entry.given != GIVEN]
+            Transcript(show, reasoning, game.read_texts).phase_over(new)
+            show(f"recorded: {outcome_line(game, recorded.outcome)}")
         show(f"fork {number}, {simulation.condition.axes['change']}: {outcome_line(game, play.outcome)}")
-    same = sum(game.class_of(play.outcome.name, play.outcome.detail) == ends for _, play in played)
-    show(f"{same} of {len(played)} forks end as the recorded game did")
+        same += game.class_of(play.outcome.name, play.outcome.detail) == ends
+    show(f"{same} of {number} forks end as the recorded game did")

@@ -269,4 +269,7 @@ class LiveScreen(WatchedGame):
 
     def _view(self) -> Group:
         last = self._heard[-1] if self._heard and time.time() - self._heard[-1].created < _NOTE_SECONDS else None
-        return live_view(self, self._heading, self._console.width, "" if last is None else last.getMessage())
+        try:
+            return live_view(self, self._heading, self._console.width, "" if last is None else last.getMessage())
+        except Exception as error:  # noqa: BLE001 (a display that fails must not end the game)
+            return Group(f"the display failed, and the game goes on: {type(error).__name__}")

@@ -14,6 +14,7 @@ from parley.games.prompts import OwnPrompt, text_of
 from parley.identity import canonical_json
 from parley.play.degenerate import ASKED, DEGENERATE_CLASSES, count_degenerate
 from parley.play.journal import ENTRY_FIELDS, Entry, last_sent
+from parley.play.parquet import packed_array
 from parley.play.runner import Play, count_answered
 from parley.policies import FAILURE_CLASSES
 from parley.study.condition import Condition, Player, PlayerGroup, Simulation
@@ -185,7 +186,8 @@ def attempt_rows(simulation: Simulation, play: Play, players: Mapping[str, Playe
         "failure_detail": [x.reply.detail for x in play.exchanges],
         "started": [round(entry.started * 1000) for entry in entries],
     }
-    return pa.table({name: cells[name] for name in SCHEMA.names}, schema=SCHEMA)
+    columns = [packed_array(cells[field.name], field.type) for field in SCHEMA]
+    return pa.Table.from_arrays(columns, schema=SCHEMA)
 
 
 def times(entries: Iterable[Entry]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from parley.errors import MissingRecordError, RecordError
 from parley.files import forget_done, mark_done, marks_done, open_regular, read_regular, sha256, write_atomically
 from parley.forked import forked_map
 from parley.identity import canonical_json, digest
+from parley.play.parquet import packed_array
 from parley.play.pausing import paused_lines
 from parley.play.record import Summary, read_summary
 from parley.play.record_content import outcome_problem
@@ -252,9 +253,9 @@ def _column(values: list[Any], schema: Mapping[str, Any] | None) -> pa.Array:
         kinds = {str(part.get("type")) for part in schema.get("anyOf", [schema])}
     kinds -= {"null"}
     if len(kinds) == 1 and (plain := _PLAIN.get(*kinds)) is not None:
-        return pa.array(values, plain)
+        return packed_array(values, plain)
     texts = [value if value is None or isinstance(value, str) else canonical_json(value) for value in values]
-    return pa.array(texts, pa.string())
+    return packed_array(texts, pa.string())
 
 
 _KINDS: Mapping[type, str] = {type(None): "null", bool: "boolean", int: "integer", float: "number"}

@@ -3,8 +3,10 @@
 import asyncio
 import gc
 import logging
+import resource
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 
 _log = limited_logger(__name__)
 _POLL_SECONDS = 1.0
+_AT_THE_DISK = 64  # games that wait for a slow disk at once; Python has four threads more than cores
+_FILES = 4  # that a game has open: its journal and HTTP connections
 # Gives what is told of each reply of a simulation that is played in this task, as long as the context lasts.
 Playing = Callable[[Simulation], AbstractContextManager[Watcher]]
 _LOCK_PATIENCE = 30.0  # seconds that processes of a killed workflow are given to end
@@ -129,8 +133,12 @@ async def _play_shard(
 
     When a service is not there, what it plays in and has not begun does not begin: each would wait for it as long.
     """
-    at_once = {each.condition.models: each.condition.at_once for each in simulations}
-    free = {models: asyncio.Semaphore(number) for models, number in at_once.items()}
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_AT_THE_DISK))
+    at_once: dict[tuple[str, ...], int] = {}
+    for condition in {id(s.condition): s.condition for s in simulations}.values():
+        at_once[condition.models] = min(condition.at_once, at_once.get(condition.models, condition.at_once))
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // _FILES // max(len(at_once), 1)
+    free = {models: asyncio.Semaphore(min(number, most)) for models, number in at_once.items()}
     absent: set[tuple[str, ...]] = set()
     began, done = time.monotonic(), 0
     failed: list[ParleyError] = []

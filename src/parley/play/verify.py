@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 # What of an engine may change replies.
 _FACTS = (
     *("engine", "served", "device", "compute_capability", "cuda"),
-    *("versions", "weights_sha256", "deterministic", "arguments"),
+    *("versions", "weights_sha256", "deterministic"),
 )
 _AROUND = 24  # characters that an excerpt shows before and after a difference
 
@@ -114,7 +114,7 @@ def engine_differences(recorded: Mapping[str, str], now: Mapping[str, str]) -> s
         return "the record does not say what answered it"
     return "; ".join(
         one_line(f"{name} {recorded.get(name, 'not set')}, now {now.get(name, 'not set')}", 600)
-        for name in _FACTS
+        for name in {**recorded, **now}
         if recorded.get(name) != now.get(name)
     )
 
@@ -122,7 +122,13 @@ def engine_differences(recorded: Mapping[str, str], now: Mapping[str, str]) -> s
 def engine_facts(provenance: Mapping[str, Any]) -> dict[str, str]:
     """Return what in an engine's provenance may change replies, as JSON by name."""
     facts = {**provenance, "deterministic": dict(provenance.get("deterministic") or {}).get("by")}
-    return {name: canonical_json(facts[name]) for name in _FACTS if facts.get(name)}
+    told, option = {name: canonical_json(facts[name]) for name in _FACTS if facts.get(name)}, ""
+    for argument in map(str, provenance.get("arguments") or []):
+        if argument.startswith("--"):
+            option, told[argument] = argument, "set"
+        else:
+            told[option] = argument
+    return told
 
 
 @dataclass(frozen=True)

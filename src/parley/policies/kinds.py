@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import Field
 
@@ -177,6 +177,22 @@ def _shown(value: Any) -> str:
 BY_MODEL = ChosenPolicy(LLM, PolicyParameters())
 
 
+class _Generator:
+    """The generator of a seed, made when a rule draws: few do, and to make one takes longer than most rules."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._made, name)
+
+    @cached_property
+    def _made(self) -> "np.random.Generator":
+        import numpy as np
+
+        return np.random.default_rng(self._seed)
+
+
 @dataclass(frozen=True)
 class ScriptedPolicy:
     """Answers by a rule; the reply is serialized, so that it is parsed and recorded like a model's."""
@@ -189,6 +205,4 @@ class ScriptedPolicy:
 
     def text(self, ask: Ask, seed: int) -> str:
         """Return the text of the reply."""
-        import numpy as np  # slow to import
-
-        return json.dumps(self.rule(ask.view, np.random.default_rng(seed)))
+        return json.dumps(self.rule(ask.view, cast("np.random.Generator", _Generator(seed))))

@@ -11,6 +11,7 @@ import ast
 import hashlib
 import importlib
 import os
+import re
 import sys
 import traceback
 import warnings
@@ -117,28 +118,30 @@ def _package(folder: Path) -> tuple[tuple[Path, ...], str]:
 
 @lru_cache(maxsize=200)
 def _meaning(content: bytes) -> str:
-    """Return the SHA-256 of a Python file's syntax tree, without comments and docstrings; else of the bytes."""
+    """Return the SHA-256 of a Python file's syntax tree, without comments and docstrings; else of the bytes.
+
+    Docstrings count in a file that names `__doc__` or `getdoc`, and of classes with fields: pydantic reads these.
+    """
     try:
         with warnings.catch_warnings(action="ignore"):  # its import tells of them
-            return digest(_plain(ast.parse(content)))
+            return digest(_plain(ast.parse(content), re.search(rb"__doc__|getdoc", content) is not None))
     except (SyntaxError, ValueError, RecursionError):
         return hashlib.sha256(content).hexdigest()
 
 
-def _plain(node: Any) -> Any:
-    """Return a syntax tree as JSON values, the same in each version of Python: fields that are empty are left out.
-
-    So are docstrings, but of classes with fields: pydantic reads these.
-    """
+def _plain(node: Any, keeps_docstrings: bool) -> Any:
+    """Return a syntax tree as JSON values, the same in each version of Python: fields that are empty are left out."""
     if isinstance(node, list):
-        return [_plain(each) for each in node]
+        return [_plain(each, keeps_docstrings) for each in node]
     if not isinstance(node, ast.AST):
         return f"{type(node).__name__} {node!r}"
     fields = {name: value for name, value in ast.iter_fields(node) if value not in (None, [])}
-    has_fields = isinstance(node, ast.ClassDef) and any(isinstance(each, ast.AnnAssign) for each in node.body)
-    if isinstance(node, _WITH_DOCSTRINGS) and ast.get_docstring(node) is not None and not has_fields:
+    keeps = keeps_docstrings or (
+        isinstance(node, ast.ClassDef) and any(isinstance(each, ast.AnnAssign) for each in node.body)
+    )
+    if isinstance(node, _WITH_DOCSTRINGS) and ast.get_docstring(node) is not None and not keeps:
         fields["body"] = node.body[1:]
-    return [type(node).__name__, {name: _plain(value) for name, value in fields.items()}]
+    return [type(node).__name__, {name: _plain(value, keeps_docstrings) for name, value in fields.items()}]
 
 
 def import_own(source: Source) -> Any:

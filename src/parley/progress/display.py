@@ -182,10 +182,8 @@ class Screen:
             if self.live:
                 self._drawn.update(screenful(snapshot, self._console), refresh=True)
             else:
-                for line in self._plain.look(snapshot, time.monotonic()):
+                for line in [plain_line(snapshot)] if last else self._plain.look(snapshot, time.monotonic()):
                     self.say(line)
-                if last:
-                    self.say(plain_line(snapshot))
         return max(_DRAW_SECONDS if self.live else _PLAIN_SECONDS, (time.monotonic() - began) / _SHARE)
 
     def wait(self) -> None:

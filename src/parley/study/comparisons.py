@@ -233,7 +233,7 @@ def _pairs_of_values(question: Question, there: Sequence[Condition], where: str)
         except ValueError:
             raise UsageError(f"{where}.trend: {axis} has values that are no numbers; use compare") from None
         if len(values) < 3:
-            raise UsageError(f"{where}.trend: {len(values)} values of {axis} are no trend; use compare")
+            raise UsageError(f"{where}.trend: {axis} has {len(values)} values; a trend needs three, compare takes two")
         return [(values[0], values[-1])]
     if question.values is None:
         if len(values) < 2:

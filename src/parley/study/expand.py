@@ -118,7 +118,7 @@ class Expander:
                 raise UsageError(f"{self._where}: compare_with: {said}; put the two in studies of their own")
         if all(condition.axes[ARM_AXIS] == NO_ARM for condition in conditions):
             raise UsageError(
-                f"{self._where}: compare_with: in no condition do agents of one kind talk; remove this key"
+                f"{self._where}: compare_with: needs a condition with b: 0 whose agents are of one kind, and talk"
             )
 
     def _check_keys(self, grid: Grid, where: str) -> None:
@@ -152,7 +152,7 @@ class Expander:
     ) -> Iterator[Condition]:
         """Yield a condition, and what it is held against."""
         chosen = {name: value for name, value in zip(self._varied, values, strict=True) if name in grid.vary}
-        parameters = self._parameters(chosen)
+        parameters = self._parameters(chosen, f"{where}.vary" if chosen else f"{self._where}: parameters")
         counts = {role: sum(g.count for g in population.groups if g.role == role) for role in self._game.roles}
         replaced = counts[self._byzantine] if parameters.replaces_honest else 0
         axes: dict[str, str | int | float] = {
@@ -194,13 +194,12 @@ class Expander:
         for entry in self._content.compare_with if arms else ():
             [(arm, number)] = entry.items() if isinstance(entry, dict) else [(entry, None)]
             changes, count = arms[arm]
-            parameters = self._parameters({**chosen, **changes})
+            parameters = self._parameters({**chosen, **changes}, f"{self._where}: compare_with")
             groups = (replace(group, count=number or count),)
             yield replace(condition, axes={**condition.axes, ARM_AXIS: arm}, parameters=parameters, groups=groups)
 
-    def _parameters(self, chosen: Mapping[str, Any]) -> GameParameters:
-        given = {**self._content.parameters, **chosen}
-        return validated(self._game.Parameters, given, f"{self._where}: parameters")
+    def _parameters(self, chosen: Mapping[str, Any], where: str) -> GameParameters:
+        return validated(self._game.Parameters, {**self._content.parameters, **chosen}, where)
 
     # Populations
 
@@ -232,8 +231,11 @@ class Expander:
 
     def _groups(self, grid: Grid, where: str) -> Iterator[_Population]:
         """Yield the populations of a grid that names its groups, each once."""
-        written = enumerate(grid.groups or [])
-        choices = [list(self._choices(group, f"{where}.groups[{index}]")) for index, group in written]
+        choices: list[list[PlayerGroup]] = []
+        for index, group in enumerate(grid.groups or []):
+            here = list(self._choices(group, f"{where}.groups[{index}]"))
+            nobody = next((each for each in here if not each.count), None)  # one of them: they make no difference
+            choices.append([each for each in here if each.count or each is nobody])
         seen = set()
         for agents in product(*choices):
             # By role, as they sit: in which order a file names the roles makes no difference.

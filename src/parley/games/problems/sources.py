@@ -59,7 +59,8 @@ class _Source(StrictModel):
 
     def _changed(self, names: Iterable[str]) -> str:
         fields = type(self).model_fields
-        return "".join(f"-{n}-{value}" for n in names if (value := getattr(self, n)) != fields[n].default)
+        changed = [(name, value) for name in names if (value := getattr(self, name)) != fields[name].default]
+        return "".join("-unshuffled" if value is False else f"-{name}-{value}" for name, value in changed)
 
     @property
     def size(self) -> int | None:

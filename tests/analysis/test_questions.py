@@ -216,7 +216,7 @@ def test_a_trend_is_by_the_line_of_each_seed(study_factory: StudyFactory) -> Non
     assert question_table(table[(table["b"] != 1) | (table["seed"] > 0)], study).iloc[0]["pairs"] == 3
     for change, said in (
         ({"trend": "prompt"}, "no numbers"),
-        ({"where": {"b": [0, 1]}}, "no trend"),
+        ({"where": {"b": [0, 1]}}, "a trend needs three"),
         ({"compare": "b"}, "remove"),
     ):
         with pytest.raises(ParleyError, match=said):

@@ -70,8 +70,7 @@ def test_a_link_is_refused_where_links_are(tmp_path: Path) -> None:
 
 # Modules that open or remove by themselves, and what; all others do so through parley.files
 BY_THEMSELVES = {
-    **dict.fromkeys(("columns.py", "cli/studies.py", "study/frozen.py"), "files of the package"),
-    **dict.fromkeys(("report/html.py", "report/explorer/site.py"), "files of the package"),
+    **dict.fromkeys(("columns.py", "cli/studies.py", "study/frozen.py", "report/html.py"), "files of the package"),
     **dict.fromkeys(("engine/gguf_files.py", "engine/weights.py", "engine/server.py"), "prepared models"),
     **dict.fromkeys(("engine/hardware.py", "engine/kept.py"), "the system's files"),
     "engine/supervisor.py": "a folder made for it alone",

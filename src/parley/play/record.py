@@ -145,7 +145,8 @@ def _open(path: Path) -> ParquetFile:
         raise MissingRecordError(f"{path}: no such file; run the study to make it") from None
     except (OSError, ValueError, pa.ArrowException) as error:
         if isinstance(error, OSError) and error.errno is not None:
-            raise RecordError(f"{path}: cannot be read: {error.strerror}; name a record (seed=*.parquet)") from None
+            remedy = "name a record in it (seed=*.parquet)" if path.is_dir() else "look at its disk"
+            raise RecordError(f"{path}: cannot be read: {error.strerror}; {remedy}") from None
         raise _unreadable(path, error) from None
     if not {_KEY, _TRACE_KEY} <= set(file.metadata):
         raise _foreign(path)

@@ -118,7 +118,8 @@ class Expander:
                 raise UsageError(f"{self._where}: compare_with: {said}; put the two in studies of their own")
         if all(condition.axes[ARM_AXIS] == NO_ARM for condition in conditions):
             raise UsageError(
-                f"{self._where}: compare_with: needs a condition with b: 0 whose agents are of one kind, and talk; or remove this key"
+                f"{self._where}: compare_with: needs a condition with b: 0 whose agents are of one kind, and talk; "
+                "or remove this key"
             )
 
     def _check_keys(self, grid: Grid, where: str) -> None:

@@ -182,7 +182,10 @@ class Screen:
             if self.live:
                 self._drawn.update(screenful(snapshot, self._console), refresh=True)
             else:
-                for line in [plain_line(snapshot)] if last else self._plain.look(snapshot, time.monotonic()):
+                lines = list(self._plain.look(snapshot, time.monotonic()))
+                if last and lines[-1:] != [plain_line(snapshot)]:
+                    lines.append(plain_line(snapshot))
+                for line in lines:
                     self.say(line)
         return max(_DRAW_SECONDS if self.live else _PLAIN_SECONDS, (time.monotonic() - began) / _SHARE)
 

@@ -65,7 +65,7 @@ def test_games_that_fail_stop_no_other_of_their_shard(study_factory: StudyFactor
     with pytest.raises(RecordError, match=words), heard() as said:
         simulate_shard(study, "scripted", 0)
     assert [record.exists() for record in records_of(study)] == [record not in blocked for record in records_of(study)]
-    assert said[-1] == "2 of 4 simulations failed"
+    assert said[-1] == "2 of 4 played"
     assert sum(text.startswith(f"{study.conditions[0].name}/seed=") for text in said) == 2
     folder.unlink()
     simulate_shard(study, "scripted", 0)
